@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * claim.h
+ *	  Hands out the blocks of a remote relation, each exactly once.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDRANGE_CLAIM_H
+#define TIDRANGE_CLAIM_H
+
+#include "port/atomics.h"
+
+/*
+ * A run of consecutive blocks of one remote relation.  The pieces of a scan are
+ * laid end to end and make its block space, numbered from 0 in 64 bits.
+ */
+typedef struct ClaimPiece
+{
+	uint64		space_start;	/* where the piece begins in the block space */
+	uint64		nblocks;		/* how many blocks; at least 1 */
+	uint32		first_block;	/* block of the relation it begins at */
+	bool		open_end;		/* its last chunk has no upper bound */
+	bool		whole;			/* indivisible, read without bounds */
+} ClaimPiece;
+
+/*
+ * The counter and its limits.  They live together, in DSM or in private memory,
+ * so that no participant can claim outside [start, end): a limit kept elsewhere
+ * goes stale on a rescan.  [L] written by the leader while no other participant
+ * runs, [A] atomic.
+ */
+typedef struct Claim
+{
+	pg_atomic_uint64 next;		/* [A] first block that nobody has claimed */
+	pg_atomic_uint64 finished;	/* [A] blocks of the finished chunks */
+	uint64		start;			/* [L] the first claimable block */
+	uint64		end;			/* [L] the first block beyond the space */
+	uint64		chunk_blocks;	/* [L] fixed size of a chunk; 0: adaptive */
+	uint32		generation;		/* [L] counts the resets */
+	uint32		nparticipants;	/* [L] how many may claim, for the sizing */
+	uint32		npieces;		/* [L] */
+	ClaimPiece	pieces[FLEXIBLE_ARRAY_MEMBER];	/* [L] */
+} Claim;
+
+/* What one participant has claimed. */
+typedef struct ClaimChunk
+{
+	uint64		space_start;	/* position in the block space */
+	uint64		nblocks;		/* size in blocks */
+	uint32		piece;			/* index of the piece it lies in */
+	uint32		lower;			/* first block */
+	uint32		upper;			/* first block beyond; unused if open_end */
+	bool		open_end;		/* no upper bound */
+	bool		whole;			/* no bounds at all */
+} ClaimChunk;
+
+/* How fast this participant has been; private to it. */
+typedef struct ClaimPace
+{
+	uint64		last_blocks;	/* size of its last chunk; 0: none yet */
+	double		blocks_per_second;	/* smoothed; 0: not measured yet */
+	double		round_trip;		/* seconds from a request to its first byte */
+} ClaimPace;
+
+/* Room for the text of a tid, with its end. */
+#define CLAIM_TID_SIZE	24
+
+extern Size claim_size(uint32 npieces);
+extern void claim_init(Claim *claim, const ClaimPiece *pieces, uint32 npieces,
+					   uint32 nparticipants, uint64 chunk_blocks);
+extern void claim_reset(Claim *claim);
+extern bool claim_exhausted(Claim *claim);
+extern uint64 claim_claimed(Claim *claim);
+extern bool claim_next(Claim *claim, ClaimPace *pace, ClaimChunk *chunk);
+extern void claim_finish(Claim *claim, ClaimPace *pace,
+						 const ClaimChunk *chunk, double seconds);
+extern void claim_format_bounds(const ClaimChunk *chunk,
+								char *lower, char *upper);
+
+#endif							/* TIDRANGE_CLAIM_H */

@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * compat.h
+ *	  Every difference between PostgreSQL versions that this extension meets.
+ *
+ * No other file may mention PG_VERSION_NUM.  A wrapper here has the shape of
+ * the newest server's function, so that an old branch can be dropped by
+ * deleting lines.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDRANGE_COMPAT_H
+#define TIDRANGE_COMPAT_H
+
+#include "fmgr.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/pathnode.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/wait_event.h"
+
+/*
+ * Before 16 the server did not mark exported functions, so with
+ * -fvisibility=hidden they would stay hidden.
+ */
+#if PG_VERSION_NUM < 160000
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#endif
+
+/* Declares one SQL-callable function, exported on every version. */
+#define TIDRANGE_FUNCTION(name) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	PG_FUNCTION_INFO_V1(name)
+
+/* ForeignPath creation: fdw_restrictinfo came in 17, disabled_nodes in 18. */
+static inline ForeignPath *
+compat_create_foreignscan_path(PlannerInfo *root, RelOptInfo *rel,
+							   double rows, Cost startup_cost, Cost total_cost,
+							   List *pathkeys, Relids required_outer,
+							   List *fdw_private)
+{
+#if PG_VERSION_NUM >= 180000
+	return create_foreignscan_path(root, rel, NULL, rows, 0,
+								   startup_cost, total_cost, pathkeys,
+								   required_outer, NULL, NIL, fdw_private);
+#elif PG_VERSION_NUM >= 170000
+	return create_foreignscan_path(root, rel, NULL, rows,
+								   startup_cost, total_cost, pathkeys,
+								   required_outer, NULL, NIL, fdw_private);
+#else
+	return create_foreignscan_path(root, rel, NULL, rows,
+								   startup_cost, total_cost, pathkeys,
+								   required_outer, NULL, fdw_private);
+#endif
+}
+
+/* A WaitEventSet that lives until it is freed; 17 changed its owner. */
+#if PG_VERSION_NUM >= 180000
+#include "storage/waiteventset.h"
+#endif
+static inline WaitEventSet *
+compat_create_wait_event_set(int nevents)
+{
+#if PG_VERSION_NUM >= 170000
+	return CreateWaitEventSet(NULL, nevents);
+#else
+	return CreateWaitEventSet(TopMemoryContext, nevents);
+#endif
+}
+
+/* EXPLAIN's property functions moved to a header of their own in 18. */
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+
+/* ForeignScan.checkAsUser came in 16; before, the range table entry has it. */
+#if PG_VERSION_NUM >= 160000
+#define COMPAT_SCAN_CHECK_AS_USER(fsplan, rte)	((fsplan)->checkAsUser)
+#define COMPAT_SCAN_RELIDS(fsplan)	((fsplan)->fs_base_relids)
+#else
+#define COMPAT_SCAN_CHECK_AS_USER(fsplan, rte)	((rte)->checkAsUser)
+#define COMPAT_SCAN_RELIDS(fsplan)	((fsplan)->fs_relids)
+#endif
+
+/* Reserving a GUC prefix got a proper name in 15. */
+#if PG_VERSION_NUM < 150000
+#define MarkGUCPrefixReserved(prefix)	EmitWarningsOnPlaceholders(prefix)
+#endif
+
+/* The value nodes were one struct before 15. */
+#if PG_VERSION_NUM < 150000
+#define Integer Value
+#define String Value
+#define boolVal(v)	(intVal(v) != 0)
+#define makeBoolean(b)	makeInteger((b) ? 1 : 0)
+#endif
+
+/* Reading a known number of bytes from a temporary file. */
+#if PG_VERSION_NUM >= 160000
+#define compat_buffile_read(file, ptr, size)	BufFileReadExact(file, ptr, size)
+#else
+#define compat_buffile_read(file, ptr, size) \
+	do { \
+		if (BufFileRead(file, ptr, size) != (size_t) (size)) \
+			ereport(ERROR, \
+					(errcode_for_file_access(), \
+					 errmsg("could not read from temporary file"))); \
+	} while (0)
+#endif
+
+/* A hand-built TupleDesc must be finished since 19. */
+#if PG_VERSION_NUM < 190000
+#define TupleDescFinalize(desc)	((void) (desc))
+#endif
+
+/* 18 names only the collation "C"; "POSIX" kept its OID. */
+#if PG_VERSION_NUM >= 180000
+#define POSIX_COLLATION_OID 951
+#endif
+
+#endif							/* TIDRANGE_COMPAT_H */

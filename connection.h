@@ -1,0 +1,140 @@
+/*-------------------------------------------------------------------------
+ *
+ * connection.h
+ *	  Remote sessions of this process: opened, used, accounted for.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDRANGE_CONNECTION_H
+#define TIDRANGE_CONNECTION_H
+
+#include "foreign/foreign.h"
+#include "lib/ilist.h"
+#include "libpq-fe.h"
+#include "storage/latch.h"
+#include "utils/timestamp.h"
+
+/*
+ * What went wrong on the remote or on the way to it.  Functions here return
+ * errors instead of raising them, so that the caller decides whether a refused
+ * connection ends the query, is waited out, or does not matter (planning).
+ * Strings are in the memory context that was current.
+ */
+typedef struct RemoteError
+{
+	int			sqlstate;		/* 0: no error */
+	bool		stopped;		/* not an error: the wait was stopped */
+	bool		timed_out;		/* the deadline passed */
+	char	   *message;
+	char	   *detail;
+	char	   *hint;
+	char	   *context;
+} RemoteError;
+
+/* Bounds of a wait.  All zero: until it is over or the query is cancelled. */
+typedef struct WaitLimits
+{
+	TimestampTz deadline;		/* 0: none */
+	bool		(*stop) (void *arg);	/* polled; true ends the wait */
+	void	   *stop_arg;
+	bool		no_interrupts;	/* in callbacks that must not raise an error;
+								 * needs a deadline */
+} WaitLimits;
+
+/* Where a connection must go: to the same server as another one. */
+typedef struct ConnectionPeer
+{
+	char	   *host;
+	char	   *hostaddr;		/* NULL or empty: not TCP */
+	char	   *port;
+} ConnectionPeer;
+
+typedef struct ConnectionPool ConnectionPool;
+
+/* One remote session. */
+typedef struct Connection
+{
+	dlist_node	node;			/* in its pool */
+	ConnectionPool *pool;
+	PGconn	   *pg;
+	WaitEventSet *events;		/* latch, postmaster death, socket */
+	bool		is_control;		/* holds the locks and exports the snapshot */
+	bool		in_transaction; /* our remote transaction is open */
+	bool		dirty;			/* its stream was abandoned in mid-answer */
+	bool		has_savepoint;	/* a COPY's savepoint is open */
+	bool		chunk_settings; /* planner settings of chunks are in force */
+	void	   *borrower;		/* the stream that reads from it; NULL: free */
+	List	   *locked;			/* remote OIDs it has locked and checked */
+	PGresult  **results;		/* of the last connection_exec */
+	int			nresults;
+	int			maxresults;
+	/* what it cost */
+	uint64		round_trips;
+	double		wait_seconds;	/* spent waiting for the remote */
+} Connection;
+
+/* All sessions of this process that were made from one user mapping. */
+struct ConnectionPool
+{
+	Oid			umid;			/* hash key */
+	Oid			serverid;
+	Oid			userid;			/* whose mapping it is; InvalidOid: public */
+	bool		invalidated;	/* server or mapping was altered */
+	uint32		server_hash;	/* hash values in the syscache, */
+	uint32		mapping_hash;	/* to recognize an invalidation */
+	dlist_head	connections;
+	Connection *control;		/* NULL: none */
+	struct RemoteSnapshot *snapshot;	/* of this transaction; NULL: none */
+	bool		snapshot_lost;	/* the control connection broke in this
+								 * transaction */
+};
+
+/* GUC tidrange_fdw.log_remote_sql */
+extern bool connection_log_sql;
+
+
+extern ConnectionPool *connection_pool(Oid userid, Oid serverid);
+
+
+extern Connection *connection_open(ConnectionPool *pool,
+								   const ConnectionPeer *peer,
+								   const char *role, const WaitLimits *limits,
+								   RemoteError *error);
+extern void connection_close(Connection *conn);
+extern Connection *connection_control(ConnectionPool *pool,
+									  const WaitLimits *limits,
+									  RemoteError *error);
+extern void connection_lose_control(ConnectionPool *pool);
+extern bool connection_recover(Connection *conn, const WaitLimits *limits,
+							   RemoteError *error);
+extern void connection_disconnect_idle(ConnectionPool *pool);
+
+extern bool connection_send(Connection *conn, const char *sql,
+							const WaitLimits *limits, RemoteError *error);
+extern bool connection_wait(Connection *conn, uint32 io,
+							const WaitLimits *limits, RemoteError *error);
+extern PGresult *connection_get_result(Connection *conn,
+									   const WaitLimits *limits,
+									   RemoteError *error);
+extern bool connection_exec(Connection *conn, const char *sql,
+							const WaitLimits *limits, RemoteError *error);
+extern void connection_clear_results(Connection *conn);
+extern int	connection_server_version(const Connection *conn);
+
+extern void connection_fill_error(RemoteError *error, const Connection *conn,
+								  const PGresult *result);
+extern void connection_report(int elevel, const RemoteError *error,
+							  ConnectionPool *pool, const char *sql);
+extern TimestampTz connection_deadline(int milliseconds);
+
+/* Limits that end that many milliseconds from now. */
+static inline WaitLimits
+connection_limits(int milliseconds)
+{
+	WaitLimits	limits = {0};
+
+	limits.deadline = connection_deadline(milliseconds);
+	return limits;
+}
+
+#endif							/* TIDRANGE_CONNECTION_H */

@@ -1,0 +1,182 @@
+/*-------------------------------------------------------------------------
+ *
+ * explain.c
+ *	  EXPLAIN lines of a foreign scan, from its plan and its counters.
+ *
+ * VERBOSE shows the remote SQL, the block space, and which columns travel as
+ * text.  ANALYZE shows why a scan was read whole, that what was claimed was
+ * finished, and, with TIMING (they differ from run to run), what each participant
+ * did.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/sysattr.h"
+#include "deparse.h"
+#include "explain.h"
+#include "scan.h"
+#include "utils/rel.h"
+
+/* The select list as it would be if both sides had the same types. */
+static char *
+assumed_select_list(TidrangeScan *scan, StringInfo text_columns)
+{
+	TupleDesc	desc = RelationGetDescr(scan->state->ss.ss_currentRelation);
+	StringInfoData list;
+	ListCell   *lc;
+
+	initStringInfo(&list);
+	foreach(lc, scan->plan.attnums)
+	{
+		AttrNumber	attnum = lfirst_int(lc);
+		Form_pg_attribute attribute;
+		RemoteColumn *column;
+		const char *reason;
+
+		if (list.len > 0)
+			appendStringInfoString(&list, ", ");
+		if (attnum == SelfItemPointerAttributeNumber)
+		{
+			appendStringInfoString(&list, "ctid");
+			continue;
+		}
+		attribute = TupleDescAttr(desc, attnum - 1);
+		column = codec_assume_remote(attribute,
+									 option_remote_column(scan->relid, attnum));
+		reason = codec_text_reason(attribute, column);
+		codec_append_column(&list, column->name, column->output_function,
+							reason == NULL);
+		if (reason != NULL)
+			appendStringInfo(text_columns, "%s%s (%s)",
+							 text_columns->len > 0 ? ", " : "",
+							 NameStr(attribute->attname), reason);
+	}
+	return list.data;
+}
+
+/* What is sent to the remote, with $lo and $hi for a chunk's bounds. */
+static void
+explain_remote_sql(TidrangeScan *scan, ExplainState *es)
+{
+	const char *select_list = scan->remote.select_list;
+	const char *name = scan->remote.name;
+	const char *text = scan->remote.text_columns;
+	bool		chunked = scan->prepared ? scan->remote.chunked :
+	scan->state->ss.ps.plan->parallel_aware;
+	StringInfoData sql;
+
+	if (!scan->prepared)
+	{
+		StringInfoData relation;
+		StringInfoData text_columns;
+
+		initStringInfo(&relation);
+		initStringInfo(&text_columns);
+		deparse_relation(&relation, scan->options.schema_name,
+						 scan->options.table_name);
+		name = relation.data;
+		select_list = assumed_select_list(scan, &text_columns);
+		text = text_columns.data;
+	}
+	initStringInfo(&sql);
+	scan_append_select(&sql, select_list, name, chunked,
+					   "ctid >= $lo AND ctid < $hi", scan->plan.fragments,
+					   scan->plan.params, NULL);
+	ExplainPropertyText("Remote SQL", sql.data, es);
+	if (text[0] != '\0')
+		ExplainPropertyText("Text Columns", text, es);
+}
+
+/* The number of blocks: measured, or as far as is known. */
+static void
+explain_blocks(TidrangeScan *scan, ExplainState *es)
+{
+	if (scan->prepared && scan->remote.nblocks > 0)
+		ExplainPropertyInteger("Remote Blocks", NULL, scan->remote.nblocks, es);
+	else if (!scan->prepared && scan->plan.pages >= 0)
+		ExplainPropertyInteger("Remote Blocks", NULL,
+							   (int64) scan->plan.pages, es);
+	if (scan->state->ss.ps.plan->parallel_aware &&
+		scan->options.chunk_blocks > 0)
+		ExplainPropertyInteger("Chunk Blocks", NULL,
+							   scan->options.chunk_blocks, es);
+}
+
+/* One participant's work. */
+static void
+explain_participant(const char *name, const ScanCounters *counters,
+					ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str,
+						 "%s: chunks=" UINT64_FORMAT " blocks=" UINT64_FORMAT
+						 " rows=" UINT64_FORMAT " bytes=" UINT64_FORMAT
+						 " round trips=" UINT64_FORMAT " wait=%.3f ms%s\n",
+						 name, counters->chunks, counters->blocks,
+						 counters->rows, counters->bytes,
+						 counters->round_trips, counters->wait_seconds * 1000,
+						 counters->bowed_out > 0 ? " (refused by the remote)" : "");
+		return;
+	}
+	ExplainOpenGroup("Participant", NULL, true, es);
+	ExplainPropertyText("Name", name, es);
+	ExplainPropertyUInteger("Chunks", NULL, counters->chunks, es);
+	ExplainPropertyUInteger("Blocks", NULL, counters->blocks, es);
+	ExplainPropertyUInteger("Rows", NULL, counters->rows, es);
+	ExplainPropertyUInteger("Bytes", NULL, counters->bytes, es);
+	ExplainPropertyUInteger("Round Trips", NULL, counters->round_trips, es);
+	ExplainPropertyFloat("Wait", "ms", counters->wait_seconds * 1000, 3, es);
+	ExplainPropertyBool("Refused", counters->bowed_out > 0, es);
+	ExplainCloseGroup("Participant", NULL, true, es);
+}
+
+/* Everybody who had a part in it. */
+static void
+explain_participants(TidrangeScan *scan, ExplainState *es)
+{
+	int			i;
+
+	ExplainOpenGroup("Participants", "Participants", false, es);
+	if (scan->totals == NULL)
+		explain_participant("Leader", &scan->counters, es);
+	for (i = 0; i < scan->ntotals; i++)
+	{
+		char		name[32] = "Leader";
+
+		if (scan->totals[i].joined == 0 && scan->totals[i].bowed_out == 0)
+			continue;
+		if (i > 0)
+			snprintf(name, sizeof(name), "Worker %d", i - 1);
+		explain_participant(name, &scan->totals[i], es);
+	}
+	ExplainCloseGroup("Participants", "Participants", false, es);
+}
+
+/*
+ * ExplainForeignScan.
+ */
+void
+explain_scan(ForeignScanState *node, ExplainState *es)
+{
+	TidrangeScan *scan = node->fdw_state;
+
+	if (es->verbose)
+	{
+		explain_remote_sql(scan, es);
+		explain_blocks(scan, es);
+	}
+	if (!es->analyze || !scan->prepared)
+		return;
+	if (scan->remote.whole_reason != NULL)
+		ExplainPropertyText("Read Whole", scan->remote.whole_reason, es);
+	if (scan->totals != NULL && scan->remote.chunked)
+	{
+		ExplainPropertyUInteger("Blocks Claimed", NULL, scan->claimed, es);
+		ExplainPropertyUInteger("Blocks Finished", NULL, scan->finished, es);
+	}
+	if (es->timing)
+		explain_participants(scan, es);
+}

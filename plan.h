@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan.h
+ *	  Sizes, costs and paths of foreign tables; the plan for the executor.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDRANGE_PLAN_H
+#define TIDRANGE_PLAN_H
+
+#include "foreign/fdwapi.h"
+#include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
+
+/*
+ * What the executor gets from the planner.  ForeignScan.fdw_private holds it as
+ * a list in the order of ScanPlanItem, fdw_exprs holds the parameters.
+ */
+typedef struct ScanPlan
+{
+	List	   *fragments;		/* of the remote WHERE; see DeparsedQuals */
+	List	   *params;			/* Expr nodes between the fragments */
+	List	   *attnums;		/* columns that the remote sends, as integers */
+	bool		needs_ctid;		/* its ctid is wanted, or part of a qual */
+	double		pages;			/* block space as estimated; -1: unknown */
+} ScanPlan;
+
+extern void plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid);
+extern void plan_paths(PlannerInfo *root, RelOptInfo *rel, Oid relid);
+extern ForeignScan *plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid,
+							  ForeignPath *path, List *tlist,
+							  List *scan_clauses, Plan *outer_plan);
+extern void plan_unpack(const ForeignScan *scan, ScanPlan *plan);
+
+#endif							/* TIDRANGE_PLAN_H */

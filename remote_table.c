@@ -1,0 +1,274 @@
+/*-------------------------------------------------------------------------
+ *
+ * remote_table.c
+ *	  What the remote server says of a relation: kind, size, columns.
+ *
+ * Two questions are asked, and their answers must not be confused:
+ *
+ * - describe: in the scan's transaction, after lock and snapshot.  Its block
+ *	 count is what the scan divides, its column types are what the values are
+ *	 decoded by.  Every row that the snapshot sees lies below that count.
+ * - size: at plan time, in a transaction of its own.  For costing only.
+ *
+ * A size is never taken from pg_class.relpages (0 or -1 when never analyzed)
+ * nor from the local block size.  This file writes SQL and reads results; it
+ * does not execute anything.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_class.h"
+#include "deparse.h"
+#include "remote_table.h"
+#include "utils/builtins.h"
+
+/* Chunked reads need Tid Range Scans. */
+#define FIRST_VERSION_WITH_TID_RANGE_SCAN	140000
+
+/* (0, 'a.b'::regclass), (1, 'c.d'::regclass) */
+static void
+append_table_list(StringInfo buf, List *tables)
+{
+	ListCell   *lc;
+	int			i = 0;
+
+	foreach(lc, tables)
+	{
+		RemoteTable *table = lfirst(lc);
+
+		appendStringInfo(buf, "%s(%d, ", i > 0 ? ", " : "", i);
+		deparse_string_literal(buf, table->name);
+		appendStringInfoString(buf, "::regclass)");
+		i++;
+	}
+}
+
+/*
+ * The expressions that describe pg_class row c and pg_am row am; shared by both
+ * questions.  A relation's size is asked for only where it has blocks of its
+ * own: for a partitioned parent it would be 0.
+ */
+static void
+append_class_columns(StringInfo buf)
+{
+	appendStringInfoString(buf,
+						   "c.relkind, "
+						   "coalesce(am.amname = 'heap', c.relam = 0 AND c.relkind IN ('r', 'm')), "
+						   "EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid), "
+						   "CASE WHEN c.relkind IN ('r', 'm') THEN "
+						   "pg_relation_size(c.oid) / current_setting('block_size')::bigint "
+						   "ELSE 0 END, "
+						   "c.reltuples");
+}
+
+/*
+ * One row a table; its position in `tables` is among the columns.
+ */
+void
+remote_table_describe_sql(StringInfo buf, List *tables)
+{
+	appendStringInfoString(buf, "SELECT ");
+	append_class_columns(buf);
+	appendStringInfoString(buf,
+						   ", c.oid, coalesce(pg_relation_filenode(c.oid), 0), "
+						   "row_security_active(c.oid), v.i, "
+						   "c.relfilenode IN (0, coalesce(pg_relation_filenode(c.oid), 0)) "
+						   "AS unchanged FROM (VALUES ");
+	append_table_list(buf, tables);
+	appendStringInfoString(buf,
+						   ") v(i, oid) JOIN pg_class c ON c.oid = v.oid "
+						   "LEFT JOIN pg_am am ON am.oid = c.relam ORDER BY v.i");
+}
+
+/*
+ * One row a column of each table.
+ */
+void
+remote_table_columns_sql(StringInfo buf, List *tables)
+{
+	appendStringInfoString(buf,
+						   "SELECT v.i, a.attname, a.atttypid, a.atttypmod, "
+						   "tn.nspname = 'pg_catalog', "
+						   "format_type(a.atttypid, a.atttypmod), "
+						   "quote_ident(fn.nspname) || '.' || quote_ident(p.proname) "
+						   "AS output_function FROM (VALUES ");
+	append_table_list(buf, tables);
+	appendStringInfoString(buf,
+						   ") v(i, oid) JOIN pg_attribute a ON a.attrelid = v.oid "
+						   "JOIN pg_type t ON t.oid = a.atttypid "
+						   "JOIN pg_namespace tn ON tn.oid = t.typnamespace "
+						   "JOIN pg_proc p ON p.oid = t.typoutput "
+						   "JOIN pg_namespace fn ON fn.oid = p.pronamespace "
+						   "WHERE a.attnum > 0 AND NOT a.attisdropped "
+						   "ORDER BY v.i, a.attnum");
+}
+
+static Oid
+oid_value(PGresult *result, int row, int column)
+{
+	return (Oid) strtoul(PQgetvalue(result, row, column), NULL, 10);
+}
+
+static bool
+bool_value(PGresult *result, int row, int column)
+{
+	return PQgetvalue(result, row, column)[0] == 't';
+}
+
+/* Fill one table's columns from the rows that carry its index. */
+static void
+parse_columns(RemoteTable *table, int index, PGresult *result)
+{
+	int			ntuples = PQntuples(result);
+	int			row;
+
+	table->columns = palloc(sizeof(RemoteColumn) * Max(ntuples, 1));
+	table->ncolumns = 0;
+	for (row = 0; row < ntuples; row++)
+	{
+		RemoteColumn *column = &table->columns[table->ncolumns];
+
+		if (atoi(PQgetvalue(result, row, 0)) != index)
+			continue;
+		column->name = pstrdup(PQgetvalue(result, row, 1));
+		column->type = oid_value(result, row, 2);
+		column->typmod = atoi(PQgetvalue(result, row, 3));
+		column->builtin = bool_value(result, row, 4);
+		column->type_name = pstrdup(PQgetvalue(result, row, 5));
+		column->output_function = pstrdup(PQgetvalue(result, row, 6));
+		table->ncolumns++;
+	}
+}
+
+/*
+ * Take the answers to both questions into `tables` (allocated in the current
+ * memory context).  found stays false for a table that was created after the
+ * snapshot (no row) or whose file is not the one that the snapshot's catalog
+ * names: it was rewritten in between.
+ */
+void
+remote_table_parse(List *tables, PGresult *described, PGresult *columns)
+{
+	int			ntuples = PQntuples(described);
+	int			row;
+
+	for (row = 0; row < ntuples; row++)
+	{
+		int			index = atoi(PQgetvalue(described, row, 8));
+		RemoteTable *table = list_nth(tables, index);
+
+		table->kind = PQgetvalue(described, row, 0)[0];
+		table->is_heap = bool_value(described, row, 1);
+		table->has_children = bool_value(described, row, 2);
+		table->nblocks = strtoll(PQgetvalue(described, row, 3), NULL, 10);
+		table->reltuples = strtod(PQgetvalue(described, row, 4), NULL);
+		table->oid = oid_value(described, row, 5);
+		table->filenode = oid_value(described, row, 6);
+		table->row_security = bool_value(described, row, 7);
+		table->found = bool_value(described, row, 9);
+		parse_columns(table, index, columns);
+	}
+}
+
+/*
+ * Why a relation of this kind cannot be read in ranges of blocks; NULL if it
+ * can.
+ */
+const char *
+remote_table_kind_reason(char kind, bool is_heap, bool has_children,
+						 int server_version)
+{
+	if (server_version < FIRST_VERSION_WITH_TID_RANGE_SCAN)
+		return "remote server is older than 14";
+	switch (kind)
+	{
+		case RELKIND_RELATION:
+		case RELKIND_MATVIEW:
+			break;
+		case RELKIND_VIEW:
+			return "remote relation is a view";
+		case RELKIND_FOREIGN_TABLE:
+			return "remote relation is a foreign table";
+		case RELKIND_PARTITIONED_TABLE:
+			return "remote relation is partitioned";
+		case RELKIND_SEQUENCE:
+			return "remote relation is a sequence";
+		default:
+			return "remote relation is not a table";
+	}
+	if (!is_heap)
+		return "remote table is not stored as a heap";
+	if (has_children)
+		return "remote table has inheriting tables";
+	return NULL;
+}
+
+/*
+ * Why `table` must be read by one statement; NULL if it can be read in chunks.
+ */
+const char *
+remote_table_whole_reason(const RemoteTable *table, int server_version)
+{
+	const char *reason = remote_table_kind_reason(table->kind, table->is_heap,
+												  table->has_children,
+												  server_version);
+
+	if (reason == NULL && table->lock_refused &&
+		table->kind != RELKIND_MATVIEW)
+		reason = "remote user may not read the whole remote table";
+	return reason;
+}
+
+/* The column of that name, NULL if there is none. */
+RemoteColumn *
+remote_table_column(RemoteTable *table, const char *name)
+{
+	int			i;
+
+	for (i = 0; i < table->ncolumns; i++)
+	{
+		if (strcmp(table->columns[i].name, name) == 0)
+			return &table->columns[i];
+	}
+	return NULL;
+}
+
+/*
+ * The plan-time question, for any number of qualified names at once.  A name
+ * that means nothing on the remote gives no row: planning does not fail.
+ */
+void
+remote_table_size_sql(StringInfo buf, List *names)
+{
+	ListCell   *lc;
+	int			i = 0;
+
+	appendStringInfoString(buf, "SELECT ");
+	append_class_columns(buf);
+	appendStringInfoString(buf, ", v.i, c.relpages FROM (VALUES ");
+	foreach(lc, names)
+	{
+		appendStringInfo(buf, "%s(%d, ", i > 0 ? ", " : "", i);
+		deparse_string_literal(buf, (char *) lfirst(lc));
+		appendStringInfoChar(buf, ')');
+		i++;
+	}
+	appendStringInfoString(buf,
+						   ") v(i, name) JOIN pg_class c ON c.oid = to_regclass(v.name) "
+						   "LEFT JOIN pg_am am ON am.oid = c.relam");
+}
+
+/* Read one row of the answer to it; returns the position of its name. */
+int
+remote_table_parse_size(PGresult *result, int row, RemoteSize *size)
+{
+	size->known = true;
+	size->kind = PQgetvalue(result, row, 0)[0];
+	size->is_heap = bool_value(result, row, 1);
+	size->has_children = bool_value(result, row, 2);
+	size->pages = strtod(PQgetvalue(result, row, 3), NULL);
+	size->tuples = strtod(PQgetvalue(result, row, 4), NULL);
+	size->tuples_pages = strtod(PQgetvalue(result, row, 6), NULL);
+	return atoi(PQgetvalue(result, row, 5));
+}

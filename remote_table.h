@@ -1,0 +1,76 @@
+/*-------------------------------------------------------------------------
+ *
+ * remote_table.h
+ *	  What the remote server says of a relation.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDRANGE_REMOTE_TABLE_H
+#define TIDRANGE_REMOTE_TABLE_H
+
+#include "lib/stringinfo.h"
+#include "libpq-fe.h"
+#include "nodes/pg_list.h"
+
+/* A column of a remote relation, and how the remote writes its values. */
+typedef struct RemoteColumn
+{
+	char	   *name;
+	Oid			type;			/* OID on the remote */
+	int32		typmod;
+	bool		builtin;		/* type lives in the remote's pg_catalog */
+	char	   *type_name;		/* as format_type writes it */
+	char	   *output_function;	/* qualified and quoted */
+} RemoteColumn;
+
+/*
+ * A remote relation as measured under the snapshot.  Lives as long as the
+ * transaction's snapshot.
+ */
+typedef struct RemoteTable
+{
+	Oid			relid;			/* the local foreign table */
+	char	   *name;			/* qualified and quoted, for SQL */
+	bool		lock_refused;	/* LOCK TABLE is not possible on it */
+	bool		found;			/* the rest is valid */
+	Oid			oid;			/* on the remote */
+	char		kind;			/* pg_class.relkind */
+	bool		is_heap;
+	bool		has_children;	/* partitions or inheriting tables */
+	bool		row_security;	/* policies apply to the remote user */
+	Oid			filenode;
+	int64		nblocks;
+	double		reltuples;		/* of the last VACUUM or ANALYZE; -1: never */
+	int			ncolumns;
+	RemoteColumn *columns;
+} RemoteTable;
+
+/* What is known for planning: an estimate, perhaps minutes old. */
+typedef struct RemoteSize
+{
+	bool		known;			/* false: the remote did not answer */
+	char		kind;
+	bool		is_heap;
+	bool		has_children;
+	double		pages;
+	double		tuples;			/* when last analyzed; -1: never */
+	double		tuples_pages;	/* pages when last analyzed */
+	int			server_version;
+} RemoteSize;
+
+extern void remote_table_describe_sql(StringInfo buf, List *tables);
+extern void remote_table_columns_sql(StringInfo buf, List *tables);
+extern void remote_table_parse(List *tables, PGresult *described,
+							   PGresult *columns);
+extern const char *remote_table_whole_reason(const RemoteTable *table,
+											 int server_version);
+extern RemoteColumn *remote_table_column(RemoteTable *table,
+										 const char *name);
+extern const char *remote_table_kind_reason(char kind, bool is_heap,
+											bool has_children,
+											int server_version);
+extern void remote_table_size_sql(StringInfo buf, List *names);
+extern int	remote_table_parse_size(PGresult *result, int row,
+									RemoteSize *size);
+
+#endif							/* TIDRANGE_REMOTE_TABLE_H */

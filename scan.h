@@ -1,0 +1,144 @@
+/*-------------------------------------------------------------------------
+ *
+ * scan.h
+ *	  The scan of one foreign table by one participant.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDRANGE_SCAN_H
+#define TIDRANGE_SCAN_H
+
+#include "claim.h"
+#include "codec.h"
+#include "connection.h"
+#include "nodes/execnodes.h"
+#include "option.h"
+#include "plan.h"
+#include "snapshot.h"
+#include "storage/dsm.h"
+#include "stream.h"
+
+/* What one participant did; in DSM, one slot each, written by its owner. */
+typedef struct ScanCounters
+{
+	uint64		chunks;			/* finished */
+	uint64		blocks;			/* of those chunks */
+	uint64		rows;
+	uint64		bytes;			/* of the rows, as they arrived */
+	uint64		round_trips;
+	double		wait_seconds;	/* spent waiting for the remote */
+	uint32		joined;			/* times it took part */
+	uint32		bowed_out;		/* times the remote refused it */
+} ScanCounters;
+
+/*
+ * What the participants of a parallel scan share.  Behind it in the segment
+ * stand the counters, the claim and the texts.  [L] written by the leader before
+ * workers exist (and at a reset, when none runs), [A] atomic.
+ */
+typedef struct ScanShared
+{
+	pg_atomic_uint32 stop;		/* [A] nobody wants more rows */
+	pg_atomic_uint32 joining;	/* [A] connecting, without a failure so far */
+	pg_atomic_uint32 active;	/* [A] with snapshot and lock, in the claim loop */
+	pg_atomic_uint32 started;	/* [A] have ever been active */
+	pg_atomic_uint32 exhausted; /* [A] of those, saw the counter's end */
+	bool		leader_participates;	/* [L] the leader will claim as well */
+	bool		chunked;		/* [L] ranges of blocks, or all in one piece */
+	bool		lock_refused;	/* [L] LOCK TABLE does not work on it */
+	Oid			oid;			/* [L] of the remote table */
+	Oid			filenode;		/* [L] its file */
+	int			server_version; /* [L] of the remote */
+	int			nslots;			/* [L] participants at most */
+	int			ncolumns;		/* [L] */
+	Size		counters_offset;	/* [L] ScanCounters[nslots] */
+	Size		claim_offset;	/* [L] Claim */
+	Size		binary_offset;	/* [L] bool[ncolumns] */
+	Size		texts_offset;	/* [L] SCAN_NTEXTS strings */
+} ScanShared;
+
+/* The remote relation as this scan reads it; the same in every participant. */
+typedef struct ScanRemote
+{
+	const char *name;			/* qualified and quoted */
+	Oid			oid;
+	Oid			filenode;
+	bool		lock_refused;
+	bool		chunked;
+	const char *select_list;
+	bool	   *binary;			/* format of each column */
+	int64		nblocks;		/* measured under the snapshot; leader only */
+	const char *whole_reason;	/* why it is read whole; NULL: it is not */
+	const char *text_columns;	/* columns that travel as text, and why */
+} ScanRemote;
+
+/* Execution state of one foreign scan in one process. */
+typedef struct TidrangeScan
+{
+	dlist_node	node;			/* in the list of this process's scans */
+	bool		registered;
+	ForeignScanState *state;
+	Oid			relid;
+	const char *relation_name;	/* local, for messages */
+	ConnectionPool *pool;
+	SubTransactionId subid;		/* where it began; dies with it */
+	MemoryContext context;		/* lives as long as the scan */
+	MemoryContext sql_context;	/* holds copy_sql */
+	MemoryContextCallback cleanup;
+	TableOptions options;
+	ScanPlan	plan;
+	List	   *param_states;	/* ExprState of plan.params */
+
+	/* the remote side, known once prepared */
+	bool		prepared;
+	SnapshotTicket ticket;
+	ScanRemote	remote;
+	Codec	   *codec;
+	char	   *copy_sql;		/* NULL: to be built */
+
+	/* claiming */
+	Claim	   *claim;			/* in DSM, or private */
+	Claim	   *private_claim;
+	ScanShared *shared;			/* NULL: nobody else takes part */
+	dsm_segment *segment;		/* leader: the DSM segment of shared */
+	int			slot;			/* ours among the counters */
+	bool		joined;			/* counted as active */
+	bool		ended;			/* no more rows until the next rescan */
+	bool		detached;		/* the shared state is gone, its rows were read */
+	bool		has_chunk;
+	ClaimPace	pace;
+	ClaimChunk	chunk;
+	char		lower[CLAIM_TID_SIZE];
+	char		upper[CLAIM_TID_SIZE];
+	Stream		stream;
+
+	/* instrumentation */
+	ScanCounters counters;		/* this process; since it began */
+	uint64		round_trips_before; /* of the connection, at the chunk's start */
+	double		wait_seconds_before;
+	ScanCounters *totals;		/* leader: one a participant, over all rescans */
+	int			ntotals;
+	uint64		claimed;		/* leader: blocks, over all rescans */
+	uint64		finished;
+} TidrangeScan;
+
+extern void scan_begin(ForeignScanState *node, int eflags);
+extern TupleTableSlot *scan_next(ForeignScanState *node);
+extern void scan_rescan(ForeignScanState *node);
+extern void scan_end(ForeignScanState *node);
+
+/* for parallel.c */
+extern void scan_prepare_leader(TidrangeScan *scan);
+extern void scan_make_private_claim(TidrangeScan *scan);
+extern uint32 scan_pieces(TidrangeScan *scan, ClaimPiece *piece);
+extern void scan_set_remote(TidrangeScan *scan, const ScanRemote *remote);
+extern void scan_add_counters(ScanCounters *sum, const ScanCounters *counters);
+extern void scan_detach_shared(TidrangeScan *scan);
+
+/* for explain.c */
+extern void scan_append_select(StringInfo buf, const char *select_list,
+							   const char *name, bool chunked,
+							   const char *bounds, List *fragments,
+							   List *params, const char *const *values);
+
+#endif							/* TIDRANGE_SCAN_H */

@@ -1,0 +1,236 @@
+/*-------------------------------------------------------------------------
+ *
+ * size.c
+ *	  Sizes of remote tables for planning, cached for the session.
+ *
+ * A freshly imported table that nobody has analyzed must be planned well, so
+ * the remote is asked: one query for all foreign tables of the statement on one
+ * server, in a transaction of its own or between savepoints, and never in a
+ * transaction that is yet to take its snapshot.
+ *
+ * Planning and EXPLAIN do not fail, and do not wait long, because a remote is
+ * away: connecting and answering are given two seconds, a failure is remembered
+ * for thirty, and without an answer the last known or default figures serve.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "catalog/pg_class.h"
+#include "compat.h"
+#include "connection.h"
+#include "deparse.h"
+#include "miscadmin.h"
+#include "option.h"
+#include "size.h"
+#include "utils/hsearch.h"
+
+/* An answer is used this long, and a missing one not asked for again. */
+#define FRESH_MS		60000
+#define ABSENT_MS		30000
+
+/* How long to wait for an answer. */
+#define PATIENCE_MS		2000
+
+typedef struct SizeEntry
+{
+	Oid			relid;			/* hash key: the foreign table */
+	RemoteSize	size;			/* last answer; known is false without one */
+	TimestampTz valid_until;	/* not asked again before */
+} SizeEntry;
+
+static HTAB *sizes = NULL;
+
+static SizeEntry *
+size_entry(Oid relid)
+{
+	SizeEntry  *entry;
+	bool		found;
+
+	if (sizes == NULL)
+	{
+		HASHCTL		ctl = {0};
+
+		ctl.keysize = sizeof(Oid);
+		ctl.entrysize = sizeof(SizeEntry);
+		sizes = hash_create("tidrange_fdw sizes", 64, &ctl,
+							HASH_ELEM | HASH_BLOBS);
+	}
+	entry = hash_search(sizes, &relid, HASH_ENTER, &found);
+	if (!found)
+	{
+		memset(&entry->size, 0, sizeof(RemoteSize));
+		entry->valid_until = 0;
+	}
+	return entry;
+}
+
+/*
+ * The foreign tables of the same server in this query whose size must be asked
+ * for.  Partitions are among them: they are in the array before sizes are set.
+ */
+static List *
+tables_to_ask(PlannerInfo *root, Oid relid)
+{
+	Oid			serverid = GetForeignTable(relid)->serverid;
+	TimestampTz now = GetCurrentTimestamp();
+	List	   *relids = NIL;
+	int			i;
+
+	for (i = 1; i < root->simple_rel_array_size; i++)
+	{
+		RangeTblEntry *rte = root->simple_rte_array[i];
+
+		if (rte == NULL || rte->rtekind != RTE_RELATION ||
+			rte->relkind != RELKIND_FOREIGN_TABLE ||
+			GetForeignTable(rte->relid)->serverid != serverid)
+			continue;
+		if (size_entry(rte->relid)->valid_until > now)
+			continue;
+		relids = list_append_unique_oid(relids, rte->relid);
+	}
+	return relids;
+}
+
+/* The whole message for these tables; *in_snapshot: between savepoints. */
+static char *
+size_message(List *relids, bool in_snapshot)
+{
+	StringInfoData sql;
+	List	   *names = NIL;
+	ListCell   *lc;
+
+	foreach(lc, relids)
+	{
+		TableOptions options;
+		StringInfoData name;
+
+		option_resolve_table(lfirst_oid(lc), &options);
+		initStringInfo(&name);
+		deparse_relation(&name, options.schema_name, options.table_name);
+		names = lappend(names, name.data);
+	}
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, in_snapshot ? "SAVEPOINT tidrange_copy; " :
+						   "START TRANSACTION READ ONLY; ");
+	appendStringInfoString(&sql,
+						   "SET LOCAL statement_timeout = '2s'; "
+						   "SET LOCAL lock_timeout = '2s'; "
+						   "SET LOCAL search_path = pg_catalog; ");
+	remote_table_size_sql(&sql, names);
+	appendStringInfoString(&sql, in_snapshot ?
+						   "; ROLLBACK TO SAVEPOINT tidrange_copy"
+						   "; RELEASE SAVEPOINT tidrange_copy" :
+						   "; COMMIT TRANSACTION");
+	return sql.data;
+}
+
+/*
+ * Run the question on the pool's control connection.  NULL if it is busy or the
+ * remote does not answer; the connection is in order again then, or gone.
+ */
+static Connection *
+ask(ConnectionPool *pool, List *relids)
+{
+	WaitLimits	limits = connection_limits(PATIENCE_MS);
+	RemoteError error;
+	bool		in_snapshot = pool->snapshot != NULL;
+	int			tries;
+
+	for (tries = 0; tries < 2; tries++)
+	{
+		Connection *conn = connection_control(pool, &limits, &error);
+
+		if (conn == NULL)
+			break;
+		if (conn->borrower != NULL || conn->dirty ||
+			PQtransactionStatus(conn->pg) !=
+			(in_snapshot ? PQTRANS_INTRANS : PQTRANS_IDLE))
+			return NULL;
+		conn->in_transaction = true;
+		conn->has_savepoint = in_snapshot;
+		if (connection_exec(conn, size_message(relids, in_snapshot),
+							&limits, &error))
+		{
+			conn->in_transaction = in_snapshot;
+			conn->has_savepoint = false;
+			return conn;
+		}
+		if (!in_snapshot)
+			connection_close(conn);
+		else
+		{
+			limits = connection_limits(PATIENCE_MS);
+			if (!connection_recover(conn, &limits, &error))
+				connection_lose_control(pool);
+			break;
+		}
+		/* The server may have been restarted: one more try. */
+		if (error.timed_out)
+			break;
+	}
+	ereport(DEBUG1,
+			(errmsg_internal("tidrange_fdw: no sizes for planning: %s",
+							 error.message ? error.message : "stopped")));
+	return NULL;
+}
+
+/* The result with the sizes among those of the message. */
+static PGresult *
+size_result(Connection *conn)
+{
+	int			i;
+
+	for (i = 0; i < conn->nresults; i++)
+	{
+		if (PQresultStatus(conn->results[i]) == PGRES_TUPLES_OK)
+			return conn->results[i];
+	}
+	return NULL;
+}
+
+/* Ask for these tables and remember the answers, or that there was none. */
+static void
+refresh(ConnectionPool *pool, List *relids)
+{
+	Connection *conn = ask(pool, relids);
+	PGresult   *result = conn ? size_result(conn) : NULL;
+	TimestampTz valid_until;
+	ListCell   *lc;
+	int			row;
+
+	valid_until = connection_deadline(result ? FRESH_MS : ABSENT_MS);
+	foreach(lc, relids)
+		size_entry(lfirst_oid(lc))->valid_until = valid_until;
+	if (result == NULL)
+		return;
+	for (row = 0; row < PQntuples(result); row++)
+	{
+		RemoteSize	size = {0};
+		int			index = remote_table_parse_size(result, row, &size);
+
+		size.server_version = connection_server_version(conn);
+		size_entry(list_nth_oid(relids, index))->size = size;
+	}
+	connection_clear_results(conn);
+}
+
+/*
+ * What is known of the remote table's size.
+ */
+void
+size_lookup(PlannerInfo *root, RelOptInfo *rel, Oid relid, RemoteSize *size)
+{
+	SizeEntry  *entry = size_entry(relid);
+
+	/* A worker that plans something has no business opening sessions. */
+	if (entry->valid_until <= GetCurrentTimestamp() && !IsParallelWorker())
+	{
+		Oid			userid = OidIsValid(rel->userid) ? rel->userid : GetUserId();
+
+		refresh(connection_pool(userid, GetForeignTable(relid)->serverid),
+				tables_to_ask(root, relid));
+	}
+	*size = size_entry(relid)->size;
+}

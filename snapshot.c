@@ -1,0 +1,737 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot.c
+ *	  Gives all participants one view of the remote: lock, export, adopt.
+ *
+ * The control connection of a local transaction runs, in this order,
+ *
+ *	 START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL ...
+ *	 LOCK TABLE ... IN ACCESS SHARE MODE   (all tables of the statement)
+ *	 SELECT pg_export_snapshot(), ...      (the first query takes the snapshot)
+ *	 SELECT the relation's blocks and columns
+ *
+ * and every other connection
+ *
+ *	 START TRANSACTION ...; SET LOCAL ...; SET TRANSACTION SNAPSHOT
+ *	 LOCK TABLE ... NOWAIT; identity; EXPLAIN of what it will read
+ *
+ * The order is the whole point.  LOCK TABLE and SET take no snapshot, any SELECT
+ * does.  Without the lock, or with a snapshot older than the lock, a TRUNCATE or
+ * VACUUM FULL by somebody else empties the table under the snapshot and nobody
+ * notices.  Measured before the snapshot, rows in new blocks are lost.
+ *
+ * A table that is met after the snapshot was taken, or that LOCK TABLE refuses,
+ * is compared once it is locked: the file that the snapshot's catalog names must
+ * be the present one.
+ *
+ * Nobody waits behind queued DDL: an ALTER TABLE that waits for the control
+ * connection would block every later ACCESS SHARE, and the remote deadlock
+ * detector cannot see that the control connection waits for us.  Hence NOWAIT,
+ * and hence the EXPLAIN under a lock_timeout: it takes the locks on the indexes
+ * beforehand, where a REINDEX may be waiting.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "deparse.h"
+#include "option.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "snapshot.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* How long the control connection keeps asking for an index lock. */
+#define PIN_PATIENCE_MS		60000
+
+/* How long it waits for a table's lock while other streams are open, when the
+ * remote deadlock detector cannot see everything. */
+#define LATE_LOCK_TIMEOUT	"10s"
+
+/* Patience with a cancelled command. */
+#define RECOVER_MS			5000
+
+#define START_TRANSACTION \
+	"START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
+
+/* Server, database and user as one text that can be compared. */
+#define IDENTITY_EXPRESSION \
+	"(SELECT system_identifier FROM pg_control_system())::text || ' ' || " \
+	"extract(epoch FROM pg_postmaster_start_time())::text || ' ' || " \
+	"(SELECT oid FROM pg_database WHERE datname = current_database())::text || ' ' || " \
+	"current_user"
+
+/*
+ * Relations that this session has locked and whose file is not what the
+ * snapshot's catalog says, or that the snapshot does not know at all (an index
+ * may be younger: it is only a way to the rows).
+ */
+#define REWRITTEN_QUERY \
+	"SELECT count(*) AS rewritten FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation " \
+	"WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted " \
+	"AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) " \
+	"AND CASE WHEN c.oid IS NULL " \
+	"THEN pg_index_has_property(l.relation::oid::regclass, 'clusterable') IS NULL " \
+	"ELSE c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND " \
+	"c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid) END"
+
+/* ----------
+ * Settings
+ * ----------
+ */
+
+/*
+ * Pin everything that changes how values are written or which rows are found.
+ * SET LOCAL, inside the transaction: behind a pooler nothing is left behind.
+ * Timeouts are off, since an idle timeout would kill the holder of the
+ * snapshot; in exchange the remote looks after dead clients.
+ */
+static void
+append_settings(StringInfo buf, int server_version)
+{
+	appendStringInfoString(buf,
+						   "SET LOCAL statement_timeout = 0; "
+						   "SET LOCAL lock_timeout = 0; "
+						   "SET LOCAL idle_in_transaction_session_timeout = 0; "
+						   "SET LOCAL search_path = pg_catalog; "
+						   "SET LOCAL datestyle = 'ISO'; "
+						   "SET LOCAL intervalstyle = 'postgres'; "
+						   "SET LOCAL timezone = 'UTC'; "
+						   "SET LOCAL extra_float_digits = 3; "
+						   "SET LOCAL bytea_output = 'hex'; "
+						   "SET LOCAL xmlbinary = 'base64'; "
+						   "SET LOCAL array_nulls = on; "
+						   "SET LOCAL transform_null_equals = off; "
+						   "SET LOCAL standard_conforming_strings = on; "
+						   "SET LOCAL quote_all_identifiers = off; "
+						   "SET LOCAL tcp_keepalives_idle = 30; "
+						   "SET LOCAL tcp_keepalives_interval = 10; "
+						   "SET LOCAL tcp_keepalives_count = 3; ");
+	if (server_version >= 120000)
+		appendStringInfoString(buf, "SET LOCAL tcp_user_timeout = '60s'; ");
+	if (server_version >= 140000)
+		appendStringInfoString(buf,
+							   "SET LOCAL idle_session_timeout = 0; "
+							   "SET LOCAL client_connection_check_interval = '1s'; ");
+	if (server_version >= 170000)
+		appendStringInfoString(buf, "SET LOCAL transaction_timeout = 0; ");
+}
+
+/* LOCK TABLE a, b IN ACCESS SHARE MODE */
+static void
+append_lock(StringInfo buf, List *tables)
+{
+	ListCell   *lc;
+	bool		first = true;
+
+	appendStringInfoString(buf, "LOCK TABLE ");
+	foreach(lc, tables)
+	{
+		appendStringInfo(buf, "%s%s", first ? "" : ", ",
+						 ((RemoteTable *) lfirst(lc))->name);
+		first = false;
+	}
+	appendStringInfoString(buf, " IN ACCESS SHARE MODE; ");
+}
+
+/* May the lock be had some other way?  (No such kind, no right to it.) */
+static bool
+is_lock_refusal(const RemoteError *error)
+{
+	return error->sqlstate == ERRCODE_WRONG_OBJECT_TYPE ||
+		error->sqlstate == ERRCODE_INSUFFICIENT_PRIVILEGE ||
+		error->sqlstate == ERRCODE_FEATURE_NOT_SUPPORTED;
+}
+
+/* ----------
+ * The control connection
+ * ----------
+ */
+
+/* A RemoteTable that is only a name yet. */
+static RemoteTable *
+name_table(Oid relid, char *name)
+{
+	RemoteTable *table = palloc0(sizeof(RemoteTable));
+
+	table->relid = relid;
+	table->name = pstrdup(name);
+	return table;
+}
+
+/* The remote name of a foreign table. */
+static char *
+remote_name(Oid relid)
+{
+	TableOptions options;
+	StringInfoData buf;
+
+	option_resolve_table(relid, &options);
+	initStringInfo(&buf);
+	deparse_relation(&buf, options.schema_name, options.table_name);
+	return buf.data;
+}
+
+/* Run `sql` on the control connection or raise its error. */
+static void
+control_exec(ConnectionPool *pool, const char *sql)
+{
+	WaitLimits	limits = {0};
+	RemoteError error;
+
+	if (!connection_exec(pool->control, sql, &limits, &error))
+		connection_report(ERROR, &error, pool, sql);
+}
+
+/* Bring the control connection to a fresh transaction with our settings. */
+static void
+start_transaction(ConnectionPool *pool)
+{
+	WaitLimits	limits = {0};
+	RemoteError error;
+	StringInfoData sql;
+	Connection *conn = connection_control(pool, &limits, &error);
+
+	if (conn == NULL)
+		connection_report(ERROR, &error, pool, NULL);
+
+	/* A failed attempt of this transaction may have left one open. */
+	if (PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE)
+	{
+		WaitLimits	recover_limits = connection_limits(RECOVER_MS);
+
+		conn->has_savepoint = false;
+		if (!connection_recover(conn, &recover_limits, &error))
+		{
+			connection_close(conn);
+			start_transaction(pool);
+			return;
+		}
+	}
+	if (PQtransactionStatus(conn->pg) != PQTRANS_IDLE)
+		control_exec(pool, "ROLLBACK TRANSACTION");
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, START_TRANSACTION);
+	append_settings(&sql, connection_server_version(conn));
+
+	/*
+	 * A cached session may have died while it was idle.  Nothing was promised
+	 * yet, so a new one serves as well: once.
+	 */
+	conn->in_transaction = true;
+	if (!connection_exec(conn, sql.data, &limits, &error))
+	{
+		bool		lost = PQstatus(conn->pg) != CONNECTION_OK;
+
+		if (!lost)
+			connection_report(ERROR, &error, pool, sql.data);
+		ereport(DEBUG1,
+				(errmsg_internal("tidrange_fdw: cached connection was lost, reconnecting: %s",
+								 error.message)));
+		connection_close(conn);
+		conn = connection_control(pool, &limits, &error);
+		if (conn == NULL)
+			connection_report(ERROR, &error, pool, NULL);
+		conn->in_transaction = true;
+		control_exec(pool, sql.data);
+	}
+	pfree(sql.data);
+}
+
+/* The statement that takes the snapshot, and what is measured under it. */
+static void
+append_measure(StringInfo buf, List *tables, bool export)
+{
+	if (export)
+		appendStringInfoString(buf, "SELECT pg_export_snapshot(), "
+							   IDENTITY_EXPRESSION " AS identity; ");
+	remote_table_describe_sql(buf, tables);
+	appendStringInfoString(buf, "; ");
+	remote_table_columns_sql(buf, tables);
+}
+
+/*
+ * Lock and measure `tables` in one message.  False if a lock was refused, or
+ * if one of several tables could not be had; the remote transaction has failed
+ * then.
+ */
+static bool
+lock_and_measure(ConnectionPool *pool, List *tables, RemoteError *error,
+				 char **sql_text)
+{
+	WaitLimits	limits = {0};
+	StringInfoData sql;
+
+	initStringInfo(&sql);
+	append_lock(&sql, tables);
+	append_measure(&sql, tables, true);
+	*sql_text = sql.data;
+	return connection_exec(pool->control, sql.data, &limits, error);
+}
+
+/*
+ * Lock the tables one by one, noting those that refuse it, and measure.
+ * The transaction has just been started.
+ */
+static void
+lock_singly_and_measure(ConnectionPool *pool, List *tables)
+{
+	WaitLimits	limits = {0};
+	StringInfoData sql;
+	ListCell   *lc;
+
+	initStringInfo(&sql);
+	foreach(lc, tables)
+	{
+		RemoteTable *table = lfirst(lc);
+		RemoteError error;
+
+		resetStringInfo(&sql);
+		appendStringInfoString(&sql, "SAVEPOINT tidrange_copy; ");
+		append_lock(&sql, list_make1(table));
+		appendStringInfoString(&sql, "RELEASE SAVEPOINT tidrange_copy");
+		if (connection_exec(pool->control, sql.data, &limits, &error))
+			continue;
+		if (!is_lock_refusal(&error))
+			connection_report(ERROR, &error, pool, sql.data);
+		table->lock_refused = true;
+		control_exec(pool, "ROLLBACK TO SAVEPOINT tidrange_copy; "
+					 "RELEASE SAVEPOINT tidrange_copy");
+	}
+	resetStringInfo(&sql);
+	append_measure(&sql, tables, true);
+	control_exec(pool, sql.data);
+}
+
+/* The result whose last column has that name. */
+static PGresult *
+find_result(Connection *conn, const char *name)
+{
+	int			i;
+
+	for (i = 0; i < conn->nresults; i++)
+	{
+		int			nfields = PQnfields(conn->results[i]);
+
+		if (nfields > 0 &&
+			strcmp(PQfname(conn->results[i], nfields - 1), name) == 0)
+			return conn->results[i];
+	}
+	elog(ERROR, "remote server sent no result \"%s\"", name);
+	return NULL;
+}
+
+/* Remember that the connection holds the table's lock. */
+static void
+note_locked(Connection *conn, const RemoteTable *table)
+{
+	MemoryContext oldcontext;
+
+	if (!table->found || table->lock_refused)
+		return;
+	oldcontext = MemoryContextSwitchTo(TopMemoryContext);
+	conn->locked = list_append_unique_oid(conn->locked, table->oid);
+	MemoryContextSwitchTo(oldcontext);
+}
+
+/* Remember what the control connection has locked and measured. */
+static void
+keep_snapshot(ConnectionPool *pool, List *tables)
+{
+	Connection *conn = pool->control;
+	PGresult   *exported = find_result(conn, "identity");
+	MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
+	RemoteSnapshot *snapshot = palloc0(sizeof(RemoteSnapshot));
+	SnapshotTicket *ticket = &snapshot->ticket;
+	const char *hostaddr = PQhostaddr(conn->pg);
+	ListCell   *lc;
+
+	snapshot->context = TopTransactionContext;
+	ticket->id = pstrdup(PQgetvalue(exported, 0, 0));
+	ticket->identity = pstrdup(PQgetvalue(exported, 0, 1));
+	ticket->peer.host = pstrdup(PQhost(conn->pg));
+	ticket->peer.hostaddr = pstrdup(hostaddr ? hostaddr : "");
+	ticket->peer.port = pstrdup(PQport(conn->pg));
+	ticket->server_version = connection_server_version(conn);
+	snapshot->tables = list_copy(tables);
+	remote_table_parse(tables, find_result(conn, "unchanged"),
+					   find_result(conn, "output_function"));
+	MemoryContextSwitchTo(oldcontext);
+	pool->snapshot = snapshot;
+	foreach(lc, tables)
+		note_locked(conn, lfirst(lc));
+}
+
+/* Raise an error unless the snapshot's file of the table is the present one. */
+static void
+check_not_rewritten(const char *name, bool rewritten)
+{
+	if (rewritten)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("remote table %s was rewritten after the snapshot was taken",
+						name),
+				 errdetail("Its present file holds no rows that this transaction can see."),
+				 errhint("Retry the transaction.")));
+}
+
+/*
+ * Take the transaction's snapshot of the remote with `relid`, a foreign table,
+ * locked and measured.  `others` are further tables that the statement will
+ * need: they are locked along with it, before the snapshot is taken.
+ */
+void
+snapshot_take(ConnectionPool *pool, Oid relid, List *others)
+{
+	MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
+	List	   *tables = list_make1(name_table(relid, remote_name(relid)));
+	RemoteTable *first = linitial(tables);
+	RemoteError error;
+	char	   *sql;
+	ListCell   *lc;
+
+	foreach(lc, others)
+		tables = lappend(tables, name_table(lfirst_oid(lc),
+											remote_name(lfirst_oid(lc))));
+	MemoryContextSwitchTo(oldcontext);
+
+	start_transaction(pool);
+	if (!lock_and_measure(pool, tables, &error, &sql))
+	{
+		/*
+		 * Another table of the statement may be the reason, one that run-time
+		 * pruning would have skipped: go on with the one that is needed.
+		 */
+		if (!is_lock_refusal(&error) && list_length(tables) == 1)
+			connection_report(ERROR, &error, pool, sql);
+		if (!is_lock_refusal(&error))
+			tables = list_truncate(tables, 1);
+		start_transaction(pool);
+		lock_singly_and_measure(pool, tables);
+	}
+	keep_snapshot(pool, tables);
+	check_not_rewritten(first->name, !first->found);
+}
+
+/* Is a stream open on any connection of the pool? */
+static bool
+has_open_streams(ConnectionPool *pool)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &pool->connections)
+	{
+		if (dlist_container(Connection, node, iter.cur)->borrower != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* Give up on a connection whose command could not be brought to an end. */
+static void
+drop_connection(Connection *conn)
+{
+	if (conn->is_control)
+		connection_lose_control(conn->pool);
+	else
+		connection_close(conn);
+}
+
+/*
+ * Lock and measure one more table under the snapshot that this transaction has.
+ * `conn` is the control connection or one that has adopted its snapshot, and
+ * free.  Raises errors.
+ */
+RemoteTable *
+snapshot_add_table(Connection *conn, Oid relid)
+{
+	ConnectionPool *pool = conn->pool;
+	RemoteSnapshot *snapshot = pool->snapshot;
+	MemoryContext oldcontext = MemoryContextSwitchTo(snapshot->context);
+	RemoteTable *table = name_table(relid, remote_name(relid));
+	WaitLimits	limits = {0};
+	RemoteError error;
+	StringInfoData sql;
+
+	MemoryContextSwitchTo(oldcontext);
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SAVEPOINT tidrange_copy; ");
+	if (has_open_streams(pool))
+		appendStringInfoString(&sql, "SET LOCAL lock_timeout = '"
+							   LATE_LOCK_TIMEOUT "'; ");
+	append_lock(&sql, list_make1(table));
+	appendStringInfoString(&sql, "SET LOCAL lock_timeout = 0; ");
+	append_measure(&sql, list_make1(table), false);
+	appendStringInfoString(&sql, "; RELEASE SAVEPOINT tidrange_copy");
+
+	conn->has_savepoint = true;
+	if (!connection_exec(conn, sql.data, &limits, &error))
+	{
+		WaitLimits	recover_limits = connection_limits(RECOVER_MS);
+		RemoteError recover_error;
+		bool		usable = connection_recover(conn, &recover_limits,
+												&recover_error);
+
+		if (!usable)
+			drop_connection(conn);
+		if (!usable || !is_lock_refusal(&error))
+			connection_report(ERROR, &error, pool, sql.data);
+		table->lock_refused = true;
+		resetStringInfo(&sql);
+		append_measure(&sql, list_make1(table), false);
+		if (!connection_exec(conn, sql.data, &limits, &error))
+			connection_report(ERROR, &error, pool, sql.data);
+	}
+	conn->has_savepoint = false;
+
+	oldcontext = MemoryContextSwitchTo(snapshot->context);
+	remote_table_parse(list_make1(table), find_result(conn, "unchanged"),
+					   find_result(conn, "output_function"));
+	MemoryContextSwitchTo(oldcontext);
+	check_not_rewritten(table->name, !table->found);
+	oldcontext = MemoryContextSwitchTo(snapshot->context);
+	snapshot->tables = lappend(snapshot->tables, table);
+	MemoryContextSwitchTo(oldcontext);
+	note_locked(conn, table);
+	return table;
+}
+
+/*
+ * The foreign table as this transaction's snapshot sees it; NULL if it was not
+ * asked for yet.
+ */
+RemoteTable *
+snapshot_find_table(ConnectionPool *pool, Oid relid)
+{
+	ListCell   *lc;
+
+	if (pool->snapshot == NULL)
+		return NULL;
+	foreach(lc, pool->snapshot->tables)
+	{
+		RemoteTable *table = lfirst(lc);
+
+		if (table->relid == relid && table->found)
+			return table;
+	}
+	return NULL;
+}
+
+/* ----------
+ * Locking what a statement needs beyond the table
+ * ----------
+ */
+
+/*
+ * EXPLAIN of the statement, and of chunks under their settings and arbitrary
+ * bounds.  It locks the indexes and keeps them locked, and shows the plan.
+ */
+static void
+append_explain(StringInfo buf, const SnapshotLock *lock)
+{
+	appendStringInfoString(buf, "SET LOCAL lock_timeout = '1s'; ");
+	if (lock->chunked)
+		appendStringInfoString(buf, SNAPSHOT_CHUNK_SETTINGS
+							   "SELECT set_config('tidrange.lo', '(0,0)', true), "
+							   "set_config('tidrange.hi', '(1,0)', true); ");
+	appendStringInfo(buf, "EXPLAIN (COSTS OFF) %s; ", lock->select_sql);
+	appendStringInfoString(buf, "SET LOCAL lock_timeout = 0");
+}
+
+/* Does the EXPLAIN output read the relation by tid? */
+static bool
+is_tid_plan(PGresult *result)
+{
+	int			row;
+
+	for (row = 0; row < PQntuples(result); row++)
+	{
+		const char *line = PQgetvalue(result, row, 0);
+
+		if (strstr(line, "Tid Range Scan on") || strstr(line, "Tid Scan on"))
+			return true;
+		/* A constant-false qual reads nothing, which is as well. */
+		if (strstr(line, "One-Time Filter"))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Let the leader's connection take the locks that reading needs beyond the
+ * table's: those on indexes, or any lock at all where LOCK TABLE is refused.
+ * Asks again while somebody holds an index (REINDEX), then raises the error.
+ *
+ * Returns whether the statement is planned by tid.
+ */
+bool
+snapshot_pin(Connection *conn, const SnapshotLock *lock)
+{
+	ConnectionPool *pool = conn->pool;
+	TimestampTz patience = connection_deadline(PIN_PATIENCE_MS);
+	WaitLimits	limits = {0};
+	RemoteError error;
+	StringInfoData sql;
+	bool		by_tid;
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SAVEPOINT tidrange_copy; ");
+	append_explain(&sql, lock);
+	if (lock->chunked)
+		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
+	appendStringInfoString(&sql, "; RELEASE SAVEPOINT tidrange_copy");
+	if (lock->lock_refused)
+		appendStringInfoString(&sql, "; " REWRITTEN_QUERY);
+
+	for (;;)
+	{
+		WaitLimits	recover_limits;
+		RemoteError recover_error;
+		bool		usable;
+
+		conn->has_savepoint = true;
+		if (connection_exec(conn, sql.data, &limits, &error))
+			break;
+		recover_limits = connection_limits(RECOVER_MS);
+		usable = connection_recover(conn, &recover_limits, &recover_error);
+		if (!usable)
+			drop_connection(conn);
+		if (!usable ||
+			error.sqlstate != ERRCODE_LOCK_NOT_AVAILABLE ||
+			GetCurrentTimestamp() > patience)
+			connection_report(ERROR, &error, pool, sql.data);
+		CHECK_FOR_INTERRUPTS();
+	}
+	conn->has_savepoint = false;
+
+	if (lock->lock_refused)
+	{
+		const char *rewritten = PQgetvalue(find_result(conn, "rewritten"),
+											0, 0);
+
+		check_not_rewritten(lock->name, strcmp(rewritten, "0") != 0);
+	}
+	by_tid = is_tid_plan(find_result(conn, "QUERY PLAN"));
+	connection_clear_results(conn);
+	pfree(sql.data);
+	return by_tid;
+}
+
+/* ----------
+ * Every other connection
+ * ----------
+ */
+
+/*
+ * Give `conn`, fresh or at rest, the snapshot of the ticket.  It must be told
+ * before anything that takes a snapshot of its own.
+ */
+bool
+snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
+			   const WaitLimits *limits, RemoteError *error)
+{
+	StringInfoData sql;
+	bool		done;
+
+	initStringInfo(&sql);
+	if (conn->in_transaction)
+		appendStringInfoString(&sql, "ROLLBACK TRANSACTION; ");
+	appendStringInfoString(&sql, START_TRANSACTION);
+	append_settings(&sql, connection_server_version(conn));
+	appendStringInfoString(&sql, "SET TRANSACTION SNAPSHOT ");
+	deparse_string_literal(&sql, ticket->id);
+
+	list_free(conn->locked);
+	conn->locked = NIL;
+	conn->in_transaction = true;
+	conn->chunk_settings = false;
+	done = connection_exec(conn, sql.data, limits, error);
+	if (done)
+	{
+		resetStringInfo(&sql);
+		appendStringInfoString(&sql, "SELECT " IDENTITY_EXPRESSION);
+		done = connection_exec(conn, sql.data, limits, error);
+	}
+	if (done)
+	{
+		const char *identity = PQgetvalue(conn->results[0], 0, 0);
+
+		/* A pooler or balancer may lead to where the same name means another
+		 * snapshot. */
+		if (strcmp(identity, ticket->identity) != 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FDW_ERROR),
+					 errmsg("connections of one scan reach different servers, databases or users"),
+					 errdetail("The leader's connection is to \"%s\", another one to \"%s\".",
+							   ticket->identity, identity),
+					 errhint("Point the foreign server at one PostgreSQL server instead of a list, a load balancer or a pooler.")));
+	}
+	pfree(sql.data);
+	return done;
+}
+
+/*
+ * Lock the relation on `conn`, which has adopted the snapshot, without waiting
+ * behind anybody, and check that its name means the relation that was measured.
+ * False with `error` set if it cannot be had now; an ERROR if it is another one.
+ */
+bool
+snapshot_lock(Connection *conn, const SnapshotLock *lock,
+			  const WaitLimits *limits, RemoteError *error)
+{
+	StringInfoData sql;
+	PGresult   *check;
+	MemoryContext oldcontext;
+	bool		same;
+
+	if (list_member_oid(conn->locked, lock->oid))
+		return true;
+
+	initStringInfo(&sql);
+	if (conn->is_control)
+	{
+		appendStringInfoString(&sql, "SAVEPOINT tidrange_copy; ");
+		conn->has_savepoint = true;
+	}
+	if (!lock->lock_refused)
+		appendStringInfo(&sql, "LOCK TABLE %s%s IN ACCESS SHARE MODE NOWAIT; ",
+						 lock->chunked ? "ONLY " : "", lock->name);
+	append_explain(&sql, lock);
+	appendStringInfoString(&sql, "; SELECT c.oid, coalesce(pg_relation_filenode(c.oid), 0) AS filenode "
+						   "FROM pg_class c WHERE c.oid = ");
+	deparse_string_literal(&sql, lock->name);
+	appendStringInfoString(&sql, "::regclass");
+	if (conn->is_control && lock->chunked)
+		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
+	if (conn->is_control)
+		appendStringInfoString(&sql, "; RELEASE SAVEPOINT tidrange_copy");
+	if (!connection_exec(conn, sql.data, limits, error))
+		return false;
+	conn->has_savepoint = false;
+
+	check = find_result(conn, "filenode");
+	same = PQntuples(check) == 1 &&
+		strtoul(PQgetvalue(check, 0, 0), NULL, 10) == lock->oid &&
+		strtoul(PQgetvalue(check, 0, 1), NULL, 10) == lock->filenode;
+	if (!same)
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("remote table %s is another one now than when the scan began",
+						lock->name),
+				 errhint("Retry the transaction.")));
+	if (!conn->is_control)
+		conn->chunk_settings = conn->chunk_settings || lock->chunked;
+	if (lock->chunked && !is_tid_plan(find_result(conn, "QUERY PLAN")))
+		ereport(DEBUG1,
+				(errmsg_internal("tidrange_fdw: remote plan of a chunk of %s is not a Tid Range Scan",
+								 lock->name)));
+	oldcontext = MemoryContextSwitchTo(TopMemoryContext);
+	conn->locked = list_append_unique_oid(conn->locked, lock->oid);
+	MemoryContextSwitchTo(oldcontext);
+	connection_clear_results(conn);
+	pfree(sql.data);
+	return true;
+}

@@ -1,0 +1,66 @@
+/*-------------------------------------------------------------------------
+ *
+ * snapshot.h
+ *	  One view of the remote for all participants of a scan.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDRANGE_SNAPSHOT_H
+#define TIDRANGE_SNAPSHOT_H
+
+#include "connection.h"
+#include "remote_table.h"
+
+/* What a connection needs to join the view of another one. */
+typedef struct SnapshotTicket
+{
+	char	   *id;				/* of the exported snapshot */
+	char	   *identity;		/* server, database and user, as one text */
+	ConnectionPeer peer;		/* where it is */
+	int			server_version;
+} SnapshotTicket;
+
+/* The view that this transaction has of one remote. */
+typedef struct RemoteSnapshot
+{
+	SnapshotTicket ticket;
+	MemoryContext context;		/* lives until the end of the transaction */
+	List	   *tables;			/* RemoteTable: locked and measured */
+} RemoteSnapshot;
+
+/* A relation that a connection must lock before it reads from it. */
+typedef struct SnapshotLock
+{
+	const char *name;			/* qualified and quoted */
+	Oid			oid;			/* what the name must mean */
+	Oid			filenode;		/* the file that was measured */
+	bool		lock_refused;	/* reading is what locks it */
+	const char *select_sql;		/* what will be read, to lock its indexes */
+	bool		chunked;		/* it has ctid bounds */
+} SnapshotLock;
+
+/* The remote settings under which a chunk is planned as a Tid Range Scan. */
+#define SNAPSHOT_CHUNK_SETTINGS \
+	"SET LOCAL enable_tidscan = on; SET LOCAL enable_seqscan = off; " \
+	"SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; " \
+	"SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off; " \
+	"SET LOCAL max_parallel_workers_per_gather = 0; "
+
+/* The same settings as the session had before. */
+#define SNAPSHOT_RESET_CHUNK_SETTINGS \
+	"SET LOCAL enable_tidscan TO DEFAULT; SET LOCAL enable_seqscan TO DEFAULT; " \
+	"SET LOCAL enable_indexscan TO DEFAULT; " \
+	"SET LOCAL enable_indexonlyscan TO DEFAULT; " \
+	"SET LOCAL enable_bitmapscan TO DEFAULT; SET LOCAL jit TO DEFAULT; " \
+	"SET LOCAL max_parallel_workers_per_gather TO DEFAULT; "
+
+extern RemoteTable *snapshot_find_table(ConnectionPool *pool, Oid relid);
+extern void snapshot_take(ConnectionPool *pool, Oid relid, List *others);
+extern RemoteTable *snapshot_add_table(Connection *conn, Oid relid);
+extern bool snapshot_pin(Connection *conn, const SnapshotLock *lock);
+extern bool snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
+						   const WaitLimits *limits, RemoteError *error);
+extern bool snapshot_lock(Connection *conn, const SnapshotLock *lock,
+						  const WaitLimits *limits, RemoteError *error);
+
+#endif							/* TIDRANGE_SNAPSHOT_H */

@@ -1,0 +1,27 @@
+/* tidrange_fdw--1.0.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION tidrange_fdw" to load this file. \quit
+
+CREATE FUNCTION tidrange_fdw_handler()
+RETURNS fdw_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+
+CREATE FUNCTION tidrange_fdw_validator(text[], oid)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+
+CREATE FOREIGN DATA WRAPPER tidrange_fdw
+  HANDLER tidrange_fdw_handler
+  VALIDATOR tidrange_fdw_validator;
+
+CREATE FUNCTION tidrange_fdw_options(OUT name text, OUT context text,
+  OUT type text, OUT default_value text, OUT description text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION tidrange_fdw_options() IS
+  'every option, where it may be set, its type, default and meaning';

@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * tidrange_fdw.c
+ *	  Front door of the extension: settings, the handler and its callbacks.
+ *
+ * The callbacks only forward, each to the room that does the work: plan.c,
+ * scan.c, parallel.c, explain.c, import.c.  doc/ARCHITECTURE.md has the map.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "codec.h"
+#include "connection.h"
+#include "explain.h"
+#include "foreign/fdwapi.h"
+#include "import.h"
+#include "parallel.h"
+#include "plan.h"
+#include "scan.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+
+TIDRANGE_FUNCTION(tidrange_fdw_handler);
+
+extern PGDLLEXPORT void _PG_init(void);
+
+/*
+ * Module load.
+ */
+void
+_PG_init(void)
+{
+	DefineCustomBoolVariable("tidrange_fdw.log_remote_sql",
+							 "Writes every command sent to a remote server to the log.",
+							 "The number in parentheses is the remote process.",
+							 &connection_log_sql, false, PGC_SUSET, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("tidrange_fdw.force_text",
+							 "Transfers every column as text.",
+							 "For tests: results must be the same.",
+							 &codec_force_text, false, PGC_USERSET,
+							 GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("tidrange_fdw");
+}
+
+static void
+tidrangeGetForeignRelSize(PlannerInfo *root, RelOptInfo *rel, Oid relid)
+{
+	plan_rel_size(root, rel, relid);
+}
+
+static void
+tidrangeGetForeignPaths(PlannerInfo *root, RelOptInfo *rel, Oid relid)
+{
+	plan_paths(root, rel, relid);
+}
+
+static ForeignScan *
+tidrangeGetForeignPlan(PlannerInfo *root, RelOptInfo *rel, Oid relid,
+					   ForeignPath *path, List *tlist, List *scan_clauses,
+					   Plan *outer_plan)
+{
+	return plan_scan(root, rel, relid, path, tlist, scan_clauses, outer_plan);
+}
+
+/* Workers share the leader's snapshot, which is what makes the scan safe. */
+static bool
+tidrangeIsForeignScanParallelSafe(PlannerInfo *root, RelOptInfo *rel,
+								  RangeTblEntry *rte)
+{
+	return true;
+}
+
+static void
+tidrangeBeginForeignScan(ForeignScanState *node, int eflags)
+{
+	scan_begin(node, eflags);
+}
+
+static TupleTableSlot *
+tidrangeIterateForeignScan(ForeignScanState *node)
+{
+	return scan_next(node);
+}
+
+static void
+tidrangeReScanForeignScan(ForeignScanState *node)
+{
+	scan_rescan(node);
+}
+
+static void
+tidrangeEndForeignScan(ForeignScanState *node)
+{
+	scan_end(node);
+}
+
+static Size
+tidrangeEstimateDSMForeignScan(ForeignScanState *node, ParallelContext *pcxt)
+{
+	return parallel_estimate(node, pcxt);
+}
+
+static void
+tidrangeInitializeDSMForeignScan(ForeignScanState *node,
+								 ParallelContext *pcxt, void *coordinate)
+{
+	parallel_initialize(node, pcxt, coordinate);
+}
+
+static void
+tidrangeReInitializeDSMForeignScan(ForeignScanState *node,
+								   ParallelContext *pcxt, void *coordinate)
+{
+	parallel_reinitialize(node, pcxt, coordinate);
+}
+
+static void
+tidrangeInitializeWorkerForeignScan(ForeignScanState *node, shm_toc *toc,
+									void *coordinate)
+{
+	parallel_initialize_worker(node, toc, coordinate);
+}
+
+static void
+tidrangeShutdownForeignScan(ForeignScanState *node)
+{
+	parallel_shutdown(node);
+}
+
+static void
+tidrangeExplainForeignScan(ForeignScanState *node, ExplainState *es)
+{
+	explain_scan(node, es);
+}
+
+static List *
+tidrangeImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverid)
+{
+	return import_schema(stmt, serverid);
+}
+
+/*
+ * The functions of the wrapper.
+ */
+Datum
+tidrange_fdw_handler(PG_FUNCTION_ARGS)
+{
+	FdwRoutine *routine = makeNode(FdwRoutine);
+
+	routine->GetForeignRelSize = tidrangeGetForeignRelSize;
+	routine->GetForeignPaths = tidrangeGetForeignPaths;
+	routine->GetForeignPlan = tidrangeGetForeignPlan;
+	routine->IsForeignScanParallelSafe = tidrangeIsForeignScanParallelSafe;
+
+	routine->BeginForeignScan = tidrangeBeginForeignScan;
+	routine->IterateForeignScan = tidrangeIterateForeignScan;
+	routine->ReScanForeignScan = tidrangeReScanForeignScan;
+	routine->EndForeignScan = tidrangeEndForeignScan;
+
+	routine->EstimateDSMForeignScan = tidrangeEstimateDSMForeignScan;
+	routine->InitializeDSMForeignScan = tidrangeInitializeDSMForeignScan;
+	routine->ReInitializeDSMForeignScan = tidrangeReInitializeDSMForeignScan;
+	routine->InitializeWorkerForeignScan = tidrangeInitializeWorkerForeignScan;
+	routine->ShutdownForeignScan = tidrangeShutdownForeignScan;
+
+	routine->ExplainForeignScan = tidrangeExplainForeignScan;
+	routine->ImportForeignSchema = tidrangeImportForeignSchema;
+
+	PG_RETURN_POINTER(routine);
+}
