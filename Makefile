@@ -14,6 +14,7 @@ OBJS = \
 	remote_table.o \
 	size.o \
 	plan.o \
+	connection_pool.o \
 	connection.o \
 	cancel.o \
 	snapshot.o \

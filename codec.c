@@ -133,6 +133,24 @@ binary_kind(Oid type)
 }
 
 /*
+ * Do both sides mean the same type, and does the local column take every remote
+ * value as it is?
+ */
+bool
+codec_same_type(Form_pg_attribute local, const RemoteColumn *remote)
+{
+	if (local->atttypmod != -1 && local->atttypmod != remote->typmod)
+		return false;
+	if (remote->builtin)
+		return remote->type == local->atttypid;
+	/* The OIDs of other types differ; the remote's names are qualified. */
+	return strcmp(format_type_extended(local->atttypid, remote->typmod,
+									   FORMAT_TYPE_TYPEMOD_GIVEN |
+									   FORMAT_TYPE_FORCE_QUALIFY),
+				  remote->type_name) == 0;
+}
+
+/*
  * Why the column must travel as text; NULL if it can be binary.
  */
 const char *
@@ -275,6 +293,32 @@ read_int32(const char *data)
 }
 
 /*
+ * Only ASCII and no zero byte?  Then it is valid in every server encoding, and
+ * most text is: a test of eight bytes at a time saves the call that knows the
+ * encoding.
+ */
+static inline bool
+is_plain_ascii(const char *data, int length)
+{
+	const uint64 high = UINT64CONST(0x8080808080808080);
+	const uint64 low = UINT64CONST(0x0101010101010101);
+	const char *end = data + length;
+	uint64		bad = 0;
+
+	for (; end - data >= 8; data += 8)
+	{
+		uint64		word;
+
+		memcpy(&word, data, 8);
+		/* the borrow of a zero byte, or of one above 0x80, sets its high bit */
+		bad |= (word - low) | word;
+	}
+	for (; data < end; data++)
+		bad |= (unsigned char) (*data - 1) | (unsigned char) *data;
+	return (bad & high) == 0;
+}
+
+/*
  * A varlena of `length` bytes that stand in the row's buffer, behind their
  * length word.  Short ones get a one-byte header, which needs no alignment, in
  * that word's last byte.  Longer ones get a four-byte header there if that is
@@ -342,7 +386,8 @@ input_value(Codec *codec, CodecColumn *column, char *data, int length)
 	codec->row_context_used = true;
 	if (data != NULL)
 	{
-		pg_verifymbstr(data, length, false);
+		if (!is_plain_ascii(data, length))
+			pg_verifymbstr(data, length, false);
 		saved = data[length];
 		data[length] = '\0';
 	}
@@ -389,7 +434,7 @@ decode_value(Codec *codec, CodecColumn *column, char *data, int length)
 		case CODEC_UUID:
 			return PointerGetDatum(data);
 		case CODEC_STRING:
-			if (unlikely(!pg_verifymbstr(data, length, true)))
+			if (!is_plain_ascii(data, length))
 				pg_verifymbstr(data, length, false);
 			return make_varlena(codec, data, length);
 		case CODEC_BYTES:

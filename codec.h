@@ -20,6 +20,8 @@ typedef struct Codec Codec;
 
 extern const char *codec_text_reason(Form_pg_attribute local,
 									 const RemoteColumn *remote);
+extern bool codec_same_type(Form_pg_attribute local,
+							const RemoteColumn *remote);
 extern void codec_append_column(StringInfo buf, const char *name,
 								const char *output_function, bool binary);
 extern RemoteColumn *codec_assume_remote(Form_pg_attribute local,

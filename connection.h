@@ -107,7 +107,6 @@ extern Connection *connection_control(ConnectionPool *pool,
 extern void connection_lose_control(ConnectionPool *pool);
 extern bool connection_recover(Connection *conn, const WaitLimits *limits,
 							   RemoteError *error);
-extern void connection_disconnect_idle(ConnectionPool *pool);
 
 extern bool connection_send(Connection *conn, const char *sql,
 							const WaitLimits *limits, RemoteError *error);

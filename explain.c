@@ -172,6 +172,9 @@ explain_scan(ForeignScanState *node, ExplainState *es)
 		return;
 	if (scan->remote.whole_reason != NULL)
 		ExplainPropertyText("Read Whole", scan->remote.whole_reason, es);
+	if (scan->remote.filter_locally)
+		ExplainPropertyText("Filtered Locally",
+							"column types differ from the remote ones", es);
 	if (scan->totals != NULL && scan->remote.chunked)
 	{
 		ExplainPropertyUInteger("Blocks Claimed", NULL, scan->claimed, es);

@@ -190,6 +190,7 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 	shared->leader_participates = parallel_leader_participation;
 	shared->chunked = scan->remote.chunked;
 	shared->lock_refused = scan->remote.lock_refused;
+	shared->filter_locally = scan->remote.filter_locally;
 	shared->oid = scan->remote.oid;
 	shared->filenode = scan->remote.filenode;
 	shared->server_version = scan->ticket.server_version;
@@ -275,6 +276,7 @@ parallel_initialize_worker(ForeignScanState *node, shm_toc *toc,
 	remote.oid = shared->oid;
 	remote.filenode = shared->filenode;
 	remote.lock_refused = shared->lock_refused;
+	remote.filter_locally = shared->filter_locally;
 	remote.chunked = shared->chunked;
 	remote.binary = (bool *) ((char *) shared + shared->binary_offset);
 	scan_set_remote(scan, &remote);

@@ -69,6 +69,7 @@ enum ScanPlanItem
 {
 	PLAN_FRAGMENTS,				/* list of String */
 	PLAN_ATTNUMS,				/* list of integers */
+	PLAN_QUAL_ATTNUMS,			/* list of integers */
 	PLAN_NEEDS_CTID,			/* Boolean */
 	PLAN_PAGES,					/* Float */
 };
@@ -298,15 +299,25 @@ needed_columns(RelOptInfo *rel, Oid relid, List *local_exprs, bool *ctid)
 	return attnums;
 }
 
-/* Do the quals that the remote evaluates look at the ctid? */
-static bool
-mentions_ctid(RelOptInfo *rel, List *exprs)
+/* The columns in these quals; *ctid is set if it is among them. */
+static List *
+mentioned_columns(RelOptInfo *rel, List *exprs, bool *ctid)
 {
 	Bitmapset  *used = NULL;
+	List	   *attnums = NIL;
+	int			member = -1;
 
 	pull_varattnos((Node *) exprs, rel->relid, &used);
-	return bms_is_member(SelfItemPointerAttributeNumber -
-						 FirstLowInvalidHeapAttributeNumber, used);
+	while ((member = bms_next_member(used, member)) >= 0)
+	{
+		AttrNumber	attnum = member + FirstLowInvalidHeapAttributeNumber;
+
+		if (attnum > 0)
+			attnums = lappend_int(attnums, attnum);
+		else if (attnum == SelfItemPointerAttributeNumber)
+			*ctid = true;
+	}
+	return attnums;
 }
 
 /*
@@ -321,6 +332,7 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 	List	   *local_exprs = NIL;
 	DeparsedQuals quals;
 	List	   *attnums;
+	List	   *qual_attnums;
 	List	   *private;
 	bool		needs_ctid;
 	ListCell   *lc;
@@ -339,10 +351,11 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 	}
 	quals = deparse_quals(root, rel, remote_exprs);
 	attnums = needed_columns(rel, relid, local_exprs, &needs_ctid);
-	needs_ctid = needs_ctid || mentions_ctid(rel, remote_exprs);
+	qual_attnums = mentioned_columns(rel, remote_exprs, &needs_ctid);
 
 	/* Without a decimal point it would come back to a worker as an Integer. */
-	private = list_make4(quals.fragments, attnums, makeBoolean(needs_ctid),
+	private = list_make5(quals.fragments, attnums, qual_attnums,
+						 makeBoolean(needs_ctid),
 						 makeFloat(psprintf("%.1f", info->size.known ?
 											info->size.pages : -1.0)));
 	return make_foreignscan(tlist, local_exprs, rel->relid, quals.params,
@@ -359,6 +372,7 @@ plan_unpack(const ForeignScan *scan, ScanPlan *plan)
 
 	plan->fragments = (List *) list_nth(private, PLAN_FRAGMENTS);
 	plan->attnums = (List *) list_nth(private, PLAN_ATTNUMS);
+	plan->qual_attnums = (List *) list_nth(private, PLAN_QUAL_ATTNUMS);
 	plan->needs_ctid = boolVal(list_nth(private, PLAN_NEEDS_CTID));
 	plan->pages = floatVal(list_nth(private, PLAN_PAGES));
 	plan->params = scan->fdw_exprs;

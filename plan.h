@@ -21,6 +21,7 @@ typedef struct ScanPlan
 	List	   *fragments;		/* of the remote WHERE; see DeparsedQuals */
 	List	   *params;			/* Expr nodes between the fragments */
 	List	   *attnums;		/* columns that the remote sends, as integers */
+	List	   *qual_attnums;	/* columns in the remote WHERE */
 	bool		needs_ctid;		/* its ctid is wanted, or part of a qual */
 	double		pages;			/* block space as estimated; -1: unknown */
 } ScanPlan;

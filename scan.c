@@ -584,6 +584,45 @@ find_remote_table(TidrangeScan *scan, Connection **conn)
 	return snapshot_add_table(*conn, scan->relid);
 }
 
+/*
+ * Do the columns of the pushed quals have the types that they were written for?
+ * Otherwise the same operator name may mean something else there, or the remote
+ * value may only match once it has been converted.
+ */
+static bool
+quals_fit(TidrangeScan *scan, RemoteTable *table)
+{
+	TupleDesc	desc = RelationGetDescr(scan->state->ss.ss_currentRelation);
+	ListCell   *lc;
+
+	foreach(lc, scan->plan.qual_attnums)
+	{
+		AttrNumber	attnum = lfirst_int(lc);
+		RemoteColumn *column;
+
+		column = remote_table_column(table,
+									 option_remote_column(scan->relid, attnum));
+		/* A missing column is for the remote to report. */
+		if (column != NULL &&
+			!codec_same_type(TupleDescAttr(desc, attnum - 1), column))
+			return false;
+	}
+	return true;
+}
+
+/* Fetch the columns of the quals and send no WHERE. */
+static void
+plan_local_filter(TidrangeScan *scan)
+{
+	MemoryContext oldcontext = MemoryContextSwitchTo(scan->context);
+
+	/* The plan's own list may be in a cached plan: leave it alone. */
+	scan->plan.attnums = list_concat_unique_int(list_copy(scan->plan.attnums),
+												scan->plan.qual_attnums);
+	scan->plan.fragments = NIL;
+	MemoryContextSwitchTo(oldcontext);
+}
+
 /* Choose each column's format and write the select list. */
 static void
 choose_formats(TidrangeScan *scan, RemoteTable *table)
@@ -675,6 +714,11 @@ prepare(TidrangeScan *scan, bool parallel)
 	if (scan->remote.whole_reason == NULL && !parallel)
 		scan->remote.whole_reason = "one participant";
 	scan->remote.chunked = scan->remote.whole_reason == NULL;
+	if (!quals_fit(scan, table))
+	{
+		scan->remote.filter_locally = true;
+		plan_local_filter(scan);
+	}
 	choose_formats(scan, table);
 	scan_set_remote(scan, &scan->remote);
 
@@ -706,12 +750,16 @@ void
 scan_set_remote(TidrangeScan *scan, const ScanRemote *remote)
 {
 	MemoryContext oldcontext = MemoryContextSwitchTo(scan->context);
-	int			ncolumns = list_length(scan->plan.attnums);
-	AttrNumber *attnums = palloc(Max(ncolumns, 1) * sizeof(AttrNumber));
 	TupleTableSlot *slot = scan->state->ss.ss_ScanTupleSlot;
+	AttrNumber *attnums;
 	ListCell   *lc;
+	int			ncolumns;
 	int			i = 0;
 
+	if (remote->filter_locally)
+		plan_local_filter(scan);
+	ncolumns = list_length(scan->plan.attnums);
+	attnums = palloc(Max(ncolumns, 1) * sizeof(AttrNumber));
 	foreach(lc, scan->plan.attnums)
 		attnums[i++] = lfirst_int(lc);
 	if (remote != &scan->remote)
@@ -978,6 +1026,22 @@ finish_chunk(TidrangeScan *scan)
 	publish_counters(scan);
 }
 
+/* Evaluate here what the remote could not be asked to. */
+static bool
+passes_local_filter(TidrangeScan *scan, TupleTableSlot *slot)
+{
+	ExprContext *econtext = scan->state->ss.ps.ps_ExprContext;
+
+	if (!scan->remote.filter_locally)
+		return true;
+
+	/* Rows that fail are not seen by the executor, which would clean up. */
+	ResetExprContext(econtext);
+	CHECK_FOR_INTERRUPTS();
+	econtext->ecxt_scantuple = slot;
+	return ExecQual(scan->state->fdw_recheck_quals, econtext);
+}
+
 /* The next row in the slot, or an empty slot. */
 static TupleTableSlot *
 next_row(TidrangeScan *scan, TupleTableSlot *slot)
@@ -999,7 +1063,11 @@ next_row(TidrangeScan *scan, TupleTableSlot *slot)
 				case STREAM_ROW:
 					codec_decode(scan->codec, row, length, slot->tts_values,
 								 slot->tts_isnull, &slot->tts_tid);
-					return ExecStoreVirtualTuple(slot);
+					ExecStoreVirtualTuple(slot);
+					if (passes_local_filter(scan, slot))
+						return slot;
+					ExecClearTuple(slot);
+					break;
 				case STREAM_STOPPED:
 					scan->ended = true;
 					leave(scan, false);

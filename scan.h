@@ -46,6 +46,7 @@ typedef struct ScanShared
 	bool		leader_participates;	/* [L] the leader will claim as well */
 	bool		chunked;		/* [L] ranges of blocks, or all in one piece */
 	bool		lock_refused;	/* [L] LOCK TABLE does not work on it */
+	bool		filter_locally; /* [L] the remote must not evaluate the quals */
 	Oid			oid;			/* [L] of the remote table */
 	Oid			filenode;		/* [L] its file */
 	int			server_version; /* [L] of the remote */
@@ -65,6 +66,7 @@ typedef struct ScanRemote
 	Oid			filenode;
 	bool		lock_refused;
 	bool		chunked;
+	bool		filter_locally; /* the remote must not evaluate the quals */
 	const char *select_list;
 	bool	   *binary;			/* format of each column */
 	int64		nblocks;		/* measured under the snapshot; leader only */

@@ -25,3 +25,28 @@ LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
 
 COMMENT ON FUNCTION tidrange_fdw_options() IS
   'every option, where it may be set, its type, default and meaning';
+
+CREATE FUNCTION tidrange_fdw_get_connections(OUT server_name text,
+  OUT in_transaction boolean, OUT remote_pid integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION tidrange_fdw_get_connections() IS
+  'the open remote sessions of this process';
+
+CREATE FUNCTION tidrange_fdw_disconnect(server_name text)
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION tidrange_fdw_disconnect(text) IS
+  'closes the sessions on one server; true if there was one';
+
+CREATE FUNCTION tidrange_fdw_disconnect_all()
+RETURNS boolean
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION tidrange_fdw_disconnect_all() IS
+  'closes the sessions on all servers; true if there was one';
