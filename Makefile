@@ -21,6 +21,7 @@ OBJS = \
 	claim.o \
 	stream.o \
 	codec.o \
+	codec_value.o \
 	scan.o \
 	parallel.o \
 	explain.o \

@@ -35,68 +35,115 @@
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "codec.h"
+#include "codec_value.h"
+#include "compat.h"
 #include "deparse.h"
-#include "fmgr.h"
 #include "mb/pg_wchar.h"
-#include "port/pg_bswap.h"
+#include "miscadmin.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "utils/uuid.h"
+#include "utils/xml.h"
 
 bool		codec_force_text = false;
-
-typedef enum CodecKind
-{
-	CODEC_BOOL,
-	CODEC_INT16,
-	CODEC_INT32,				/* also date, float4: the same 32 bits */
-	CODEC_INT64,				/* also timestamps, float8 */
-	CODEC_UUID,
-	CODEC_STRING,				/* varlena of verified text */
-	CODEC_BYTES,				/* varlena of anything */
-	CODEC_RECEIVE,				/* the type's receive function, text-free */
-	CODEC_TID,					/* the remote ctid */
-	CODEC_INPUT					/* output text, the type's input function */
-} CodecKind;
 
 /* Length on the wire that a kind must have; 0: any. */
 static const int codec_wire_length[] = {
 	[CODEC_BOOL] = 1,
+	[CODEC_CHAR] = 1,
 	[CODEC_INT16] = 2,
 	[CODEC_INT32] = 4,
+	[CODEC_UINT32] = 4,
 	[CODEC_INT64] = 8,
 	[CODEC_UUID] = UUID_LEN,
 	[CODEC_TID] = 6,
 	[CODEC_INPUT] = 0
 };
 
-typedef struct CodecColumn
-{
-	CodecKind	kind;
-	int			wire_length;	/* 0: any */
-	AttrNumber	attnum;
-	bool		input_null;		/* NULL must be shown to the input function */
-	int32		typmod;
-	Oid			ioparam;
-	FmgrInfo	function;
-} CodecColumn;
-
-struct Codec
-{
-	MemoryContext row_context;	/* what a row needs beyond its buffer */
-	bool		row_context_used;
-	int			current;		/* column being decoded, for error messages */
-	int			ncolumns;
-	CodecColumn columns[FLEXIBLE_ARRAY_MEMBER];
-};
-
 /* ----------
  * Choosing
  * ----------
  */
+
+/* Element type of an array that the generic decoders below can take. */
+static CodecKind
+array_kind(Oid type)
+{
+	switch (type)
+	{
+		case TEXTARRAYOID:
+		case VARCHARARRAYOID:
+		case BPCHARARRAYOID:
+			return CODEC_TEXT_ARRAY;
+		case BOOLARRAYOID:
+		case BYTEAARRAYOID:
+		case INT2ARRAYOID:
+		case INT4ARRAYOID:
+		case INT8ARRAYOID:
+		case FLOAT4ARRAYOID:
+		case FLOAT8ARRAYOID:
+		case NUMERICARRAYOID:
+		case OIDARRAYOID:
+		case DATEARRAYOID:
+		case TIMEARRAYOID:
+		case TIMESTAMPARRAYOID:
+		case TIMESTAMPTZARRAYOID:
+		case UUIDARRAYOID:
+		case INETARRAYOID:
+			return CODEC_RECEIVE;
+		default:
+			return CODEC_INPUT;
+	}
+}
+
+/*
+ * Types whose receive function neither converts text nor reads OIDs that may
+ * mean something else here.
+ */
+static CodecKind
+receive_kind(Oid type)
+{
+	switch (type)
+	{
+		case TIMETZOID:
+		case INTERVALOID:
+		case BITOID:
+		case VARBITOID:
+		case INETOID:
+		case CIDROID:
+		case MACADDROID:
+		case MACADDR8OID:
+		case TIDOID:
+		case POINTOID:
+		case LSEGOID:
+		case LINEOID:
+		case BOXOID:
+		case PATHOID:
+		case POLYGONOID:
+		case CIRCLEOID:
+		case INT4RANGEOID:
+		case INT8RANGEOID:
+		case NUMRANGEOID:
+		case DATERANGEOID:
+		case TSRANGEOID:
+		case TSTZRANGEOID:
+#ifdef INT4MULTIRANGEOID
+		case INT4MULTIRANGEOID:
+		case INT8MULTIRANGEOID:
+		case NUMMULTIRANGEOID:
+		case DATEMULTIRANGEOID:
+		case TSMULTIRANGEOID:
+		case TSTZMULTIRANGEOID:
+#endif
+			return CODEC_RECEIVE;
+		default:
+			return array_kind(type);
+	}
+}
 
 /* The decoder of a built-in type's binary form; CODEC_INPUT: none. */
 static CodecKind
@@ -106,16 +153,25 @@ binary_kind(Oid type)
 	{
 		case BOOLOID:
 			return CODEC_BOOL;
+		case CHAROID:
+			return CODEC_CHAR;
 		case INT2OID:
 			return CODEC_INT16;
 		case INT4OID:
 		case FLOAT4OID:
 		case DATEOID:
 			return CODEC_INT32;
+		case OIDOID:
+		case XIDOID:
+		case CIDOID:
+			return CODEC_UINT32;
 		case INT8OID:
 		case FLOAT8OID:
+		case TIMEOID:
 		case TIMESTAMPOID:
 		case TIMESTAMPTZOID:
+		case PG_LSNOID:
+		case XID8OID:
 			return CODEC_INT64;
 		case UUIDOID:
 			return CODEC_UUID;
@@ -126,9 +182,13 @@ binary_kind(Oid type)
 		case BYTEAOID:
 			return CODEC_BYTES;
 		case NUMERICOID:
-			return CODEC_RECEIVE;
+			return CODEC_NUMERIC;
+		case JSONOID:
+			return CODEC_JSON;
+		case JSONBOID:
+			return CODEC_JSONB;
 		default:
-			return CODEC_INPUT;
+			return receive_kind(type);
 	}
 }
 
@@ -154,7 +214,8 @@ codec_same_type(Form_pg_attribute local, const RemoteColumn *remote)
  * Why the column must travel as text; NULL if it can be binary.
  */
 const char *
-codec_text_reason(Form_pg_attribute local, const RemoteColumn *remote)
+codec_text_reason(Form_pg_attribute local, const RemoteColumn *remote,
+				  int server_version)
 {
 	if (codec_force_text)
 		return "tidrange_fdw.force_text is on";
@@ -162,10 +223,25 @@ codec_text_reason(Form_pg_attribute local, const RemoteColumn *remote)
 		return "no binary decoder for the local type";
 	if (!remote->builtin || remote->type != local->atttypid)
 		return "remote type differs";
+	/* An infinite interval would be read as a nonsense finite one. */
+	if (local->atttypid == INTERVALOID &&
+		server_version >= COMPAT_FIRST_INFINITE_INTERVAL &&
+		COMPAT_LOCAL_VERSION < COMPAT_FIRST_INFINITE_INTERVAL)
+		return "remote intervals may be infinite";
 	/* The input function enforces a length or precision; a decoder does not. */
 	if (local->atttypmod != -1 && local->atttypmod != remote->typmod)
 		return "remote type modifier differs";
 	return NULL;
+}
+
+/* Output functions whose text is what the binary form has anyway. */
+static bool
+is_plain_text_output(const char *output_function)
+{
+	return strcmp(output_function, "pg_catalog.textout") == 0 ||
+		strcmp(output_function, "pg_catalog.varcharout") == 0 ||
+		strcmp(output_function, "pg_catalog.bpcharout") == 0 ||
+		strcmp(output_function, "pg_catalog.json_out") == 0;
 }
 
 /*
@@ -176,10 +252,12 @@ void
 codec_append_column(StringInfo buf, const char *name,
 					const char *output_function, bool binary)
 {
-	if (!binary)
+	bool		call = !binary && !is_plain_text_output(output_function);
+
+	if (call)
 		appendStringInfo(buf, "textin(%s(", output_function);
 	deparse_identifier(buf, name);
-	if (!binary)
+	if (call)
 		appendStringInfoString(buf, "))");
 }
 
@@ -228,16 +306,49 @@ init_column(CodecColumn *column, TupleDesc desc, AttrNumber attnum,
 	column->typmod = attribute->atttypmod;
 	column->kind = binary ? binary_kind(attribute->atttypid) : CODEC_INPUT;
 	column->wire_length = codec_wire_length[column->kind];
-	if (column->kind == CODEC_RECEIVE)
-		getTypeBinaryInputInfo(attribute->atttypid, &function,
-							   &column->ioparam);
-	else if (column->kind == CODEC_INPUT)
-		getTypeInputInfo(attribute->atttypid, &function, &column->ioparam);
-	else
-		return;
+	switch (column->kind)
+	{
+		case CODEC_RECEIVE:
+		case CODEC_NUMERIC:
+			getTypeBinaryInputInfo(attribute->atttypid, &function,
+								   &column->ioparam);
+			break;
+		case CODEC_INPUT:
+		case CODEC_JSON:
+		case CODEC_JSONB:
+			getTypeInputInfo(attribute->atttypid, &function,
+							 &column->ioparam);
+			break;
+		case CODEC_TEXT_ARRAY:
+			column->ioparam = get_element_type(attribute->atttypid);
+			return;
+		default:
+			return;
+	}
 	fmgr_info(function, &column->function);
 	column->input_null = column->kind == CODEC_INPUT &&
 		!column->function.fn_strict;
+}
+
+/* Types whose input function looks names up along the search path. */
+static bool
+is_name_lookup_type(Oid type)
+{
+	switch (getBaseType(type))
+	{
+		case REGCLASSOID:
+		case REGPROCOID:
+		case REGPROCEDUREOID:
+		case REGOPEROID:
+		case REGOPERATOROID:
+		case REGTYPEOID:
+		case REGCONFIGOID:
+		case REGDICTIONARYOID:
+		case REGCOLLATIONOID:
+			return true;
+		default:
+			return false;
+	}
 }
 
 /*
@@ -257,7 +368,16 @@ codec_create(TupleDesc desc, const AttrNumber *attnums, const bool *binary,
 											   ALLOCSET_DEFAULT_SIZES);
 	codec->ncolumns = ncolumns;
 	for (i = 0; i < ncolumns; i++)
-		init_column(&codec->columns[i], desc, attnums[i], binary[i]);
+	{
+		CodecColumn *column = &codec->columns[i];
+
+		init_column(column, desc, attnums[i], binary[i]);
+		if (column->kind != CODEC_INPUT)
+			continue;
+		codec->settings_matter = true;
+		if (is_name_lookup_type(TupleDescAttr(desc, attnums[i] - 1)->atttypid))
+			codec->looks_up_names = true;
+	}
 	return codec;
 }
 
@@ -275,102 +395,6 @@ codec_current_column(const Codec *codec)
  * ----------
  */
 
-static void
-raise_malformed(const char *what)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_BAD_COPY_FILE_FORMAT),
-			 errmsg("malformed row from the remote server: %s", what)));
-}
-
-static inline int32
-read_int32(const char *data)
-{
-	uint32		value;
-
-	memcpy(&value, data, 4);
-	return (int32) pg_ntoh32(value);
-}
-
-/*
- * Only ASCII and no zero byte?  Then it is valid in every server encoding, and
- * most text is: a test of eight bytes at a time saves the call that knows the
- * encoding.
- */
-static inline bool
-is_plain_ascii(const char *data, int length)
-{
-	const uint64 high = UINT64CONST(0x8080808080808080);
-	const uint64 low = UINT64CONST(0x0101010101010101);
-	const char *end = data + length;
-	uint64		bad = 0;
-
-	for (; end - data >= 8; data += 8)
-	{
-		uint64		word;
-
-		memcpy(&word, data, 8);
-		/* the borrow of a zero byte, or of one above 0x80, sets its high bit */
-		bad |= (word - low) | word;
-	}
-	for (; data < end; data++)
-		bad |= (unsigned char) (*data - 1) | (unsigned char) *data;
-	return (bad & high) == 0;
-}
-
-/*
- * A varlena of `length` bytes that stand in the row's buffer, behind their
- * length word.  Short ones get a one-byte header, which needs no alignment, in
- * that word's last byte.  Longer ones get a four-byte header there if that is
- * aligned, and are copied if not.
- */
-static inline Datum
-make_varlena(Codec *codec, char *data, int length)
-{
-	char	   *copy;
-
-	if (length + VARHDRSZ_SHORT <= VARATT_SHORT_MAX)
-	{
-		SET_VARSIZE_SHORT(data - VARHDRSZ_SHORT, length + VARHDRSZ_SHORT);
-		return PointerGetDatum(data - VARHDRSZ_SHORT);
-	}
-	if (INTALIGN((uintptr_t) data) == (uintptr_t) data)
-	{
-		SET_VARSIZE(data - VARHDRSZ, length + VARHDRSZ);
-		return PointerGetDatum(data - VARHDRSZ);
-	}
-	if ((Size) length + VARHDRSZ > MaxAllocSize)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("value of %d bytes is too large", length)));
-	codec->row_context_used = true;
-	copy = MemoryContextAlloc(codec->row_context, (Size) length + VARHDRSZ);
-	SET_VARSIZE(copy, (Size) length + VARHDRSZ);
-	memcpy(copy + VARHDRSZ, data, length);
-	return PointerGetDatum(copy);
-}
-
-/* By the type's receive function. */
-static Datum
-receive_value(Codec *codec, CodecColumn *column, char *data, int length)
-{
-	MemoryContext oldcontext = MemoryContextSwitchTo(codec->row_context);
-	StringInfoData buf;
-	Datum		value;
-
-	codec->row_context_used = true;
-	buf.data = data;
-	buf.len = length;
-	buf.maxlen = length + 1;
-	buf.cursor = 0;
-	value = ReceiveFunctionCall(&column->function, &buf, column->ioparam,
-								column->typmod);
-	if (buf.cursor != length)
-		raise_malformed("value with bytes left over");
-	MemoryContextSwitchTo(oldcontext);
-	return value;
-}
-
 /*
  * By the type's input function.  `data` is NULL for SQL NULL.  The byte behind
  * the value, the next length word's first, is a terminator for the time of the
@@ -386,7 +410,7 @@ input_value(Codec *codec, CodecColumn *column, char *data, int length)
 	codec->row_context_used = true;
 	if (data != NULL)
 	{
-		if (!is_plain_ascii(data, length))
+		if (!codec_is_plain_ascii(data, length))
 			pg_verifymbstr(data, length, false);
 		saved = data[length];
 		data[length] = '\0';
@@ -399,13 +423,21 @@ input_value(Codec *codec, CodecColumn *column, char *data, int length)
 	return value;
 }
 
+/*
+ * A json text, behind `skip` bytes of version.
+ */
+static Datum
+json_value(Codec *codec, CodecColumn *column, char *data, int length, int skip)
+{
+	if (length < skip || (skip > 0 && data[0] != 1))
+		codec_raise_malformed("unknown version of jsonb");
+	return input_value(codec, column, data + skip, length - skip);
+}
+
 static void
 decode_tid(const char *data, ItemPointer tid)
 {
-	uint16		offset;
-
-	memcpy(&offset, data + 4, 2);
-	ItemPointerSet(tid, (BlockNumber) read_int32(data), pg_ntoh16(offset));
+	ItemPointerSet(tid, (BlockNumber) codec_read_int32(data), codec_read_uint16(data + 4));
 }
 
 static inline Datum
@@ -415,15 +447,14 @@ decode_value(Codec *codec, CodecColumn *column, char *data, int length)
 	{
 		case CODEC_BOOL:
 			return BoolGetDatum(data[0] != 0);
+		case CODEC_CHAR:
+			return CharGetDatum(data[0]);
 		case CODEC_INT16:
-			{
-				uint16		value;
-
-				memcpy(&value, data, 2);
-				return Int16GetDatum((int16) pg_ntoh16(value));
-			}
+			return Int16GetDatum((int16) codec_read_uint16(data));
 		case CODEC_INT32:
-			return Int32GetDatum(read_int32(data));
+			return Int32GetDatum(codec_read_int32(data));
+		case CODEC_UINT32:
+			return UInt32GetDatum((uint32) codec_read_int32(data));
 		case CODEC_INT64:
 			{
 				uint64		value;
@@ -434,13 +465,21 @@ decode_value(Codec *codec, CodecColumn *column, char *data, int length)
 		case CODEC_UUID:
 			return PointerGetDatum(data);
 		case CODEC_STRING:
-			if (!is_plain_ascii(data, length))
+			if (!codec_is_plain_ascii(data, length))
 				pg_verifymbstr(data, length, false);
-			return make_varlena(codec, data, length);
+			return codec_make_varlena(codec, data, length);
 		case CODEC_BYTES:
-			return make_varlena(codec, data, length);
+			return codec_make_varlena(codec, data, length);
+		case CODEC_NUMERIC:
+			return codec_numeric_value(codec, column, data, length);
+		case CODEC_TEXT_ARRAY:
+			return codec_text_array_value(codec, column, data, length);
+		case CODEC_JSON:
+			return json_value(codec, column, data, length, 0);
+		case CODEC_JSONB:
+			return json_value(codec, column, data, length, 1);
 		case CODEC_RECEIVE:
-			return receive_value(codec, column, data, length);
+			return codec_receive_value(codec, column, data, length);
 		case CODEC_INPUT:
 			return input_value(codec, column, data, length);
 		case CODEC_TID:
@@ -449,14 +488,9 @@ decode_value(Codec *codec, CodecColumn *column, char *data, int length)
 	return (Datum) 0;
 }
 
-/*
- * Decode one row.  values and nulls are indexed by attribute number - 1; only
- * the codec's columns are set.  The values point into `row`, which is changed,
- * or into memory that the next call reuses.
- */
-void
-codec_decode(Codec *codec, char *row, int length,
-			 Datum *values, bool *nulls, ItemPointer tid)
+static void
+decode_row(Codec *codec, char *row, int length,
+		   Datum *values, bool *nulls, ItemPointer tid)
 {
 	char	   *data = row;
 	char	   *end = row + length;
@@ -471,11 +505,11 @@ codec_decode(Codec *codec, char *row, int length,
 
 	codec->current = -1;
 	if (length < 2)
-		raise_malformed("no field count");
+		codec_raise_malformed("no field count");
 	memcpy(&nfields, data, 2);
 	data += 2;
 	if (pg_ntoh16(nfields) != codec->ncolumns)
-		raise_malformed("wrong number of fields");
+		codec_raise_malformed("wrong number of fields");
 
 	for (i = 0; i < codec->ncolumns; i++)
 	{
@@ -484,14 +518,14 @@ codec_decode(Codec *codec, char *row, int length,
 
 		codec->current = i;
 		if (end - data < 4)
-			raise_malformed("field without length");
-		size = read_int32(data);
+			codec_raise_malformed("field without length");
+		size = codec_read_int32(data);
 		data += 4;
 
 		if (size < 0)
 		{
 			if (size != -1 || column->kind == CODEC_TID)
-				raise_malformed("wrong field length");
+				codec_raise_malformed("wrong field length");
 			nulls[column->attnum - 1] = true;
 			if (unlikely(column->input_null))
 				values[column->attnum - 1] = input_value(codec, column, NULL, 0);
@@ -499,7 +533,7 @@ codec_decode(Codec *codec, char *row, int length,
 		}
 		if (size > end - data ||
 			(column->wire_length != 0 && size != column->wire_length))
-			raise_malformed("wrong field length");
+			codec_raise_malformed("wrong field length");
 
 		if (column->kind == CODEC_TID)
 			decode_tid(data, tid);
@@ -512,5 +546,63 @@ codec_decode(Codec *codec, char *row, int length,
 	}
 	codec->current = -1;
 	if (data != end)
-		raise_malformed("bytes left over");
+		codec_raise_malformed("bytes left over");
+}
+
+/*
+ * Decode a row as a restore would read it, whatever this session has set.  These
+ * settings change what input functions make of a text.
+ */
+static void
+decode_row_neutrally(Codec *codec, char *row, int length,
+					 Datum *values, bool *nulls, ItemPointer tid)
+{
+	int			saved_interval_style = IntervalStyle;
+	int			saved_xmloption = xmloption;
+	bool		saved_array_nulls = Array_nulls;
+
+	PG_TRY();
+	{
+		IntervalStyle = INTSTYLE_POSTGRES;
+		xmloption = XMLOPTION_CONTENT;
+		Array_nulls = true;
+		decode_row(codec, row, length, values, nulls, tid);
+	}
+	PG_FINALLY();
+	{
+		IntervalStyle = saved_interval_style;
+		xmloption = saved_xmloption;
+		Array_nulls = saved_array_nulls;
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Decode one row.  values and nulls are indexed by attribute number - 1; only
+ * the codec's columns are set.  The values point into `row`, which is changed,
+ * or into memory that the next call reuses.
+ */
+void
+codec_decode(Codec *codec, char *row, int length,
+			 Datum *values, bool *nulls, ItemPointer tid)
+{
+	bool		neutral = !codec->settings_matter ||
+	(IntervalStyle == INTSTYLE_POSTGRES &&
+	 xmloption == XMLOPTION_CONTENT && Array_nulls);
+
+	if (unlikely(codec->looks_up_names))
+	{
+		int			nestlevel = NewGUCNestLevel();
+
+		/* The remote wrote names as they are under this path. */
+		(void) set_config_option("search_path", "pg_catalog", PGC_USERSET,
+								 PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+								 false);
+		decode_row_neutrally(codec, row, length, values, nulls, tid);
+		AtEOXact_GUC(true, nestlevel);
+	}
+	else if (unlikely(!neutral))
+		decode_row_neutrally(codec, row, length, values, nulls, tid);
+	else
+		decode_row(codec, row, length, values, nulls, tid);
 }

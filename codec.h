@@ -19,7 +19,8 @@ extern bool codec_force_text;
 typedef struct Codec Codec;
 
 extern const char *codec_text_reason(Form_pg_attribute local,
-									 const RemoteColumn *remote);
+									 const RemoteColumn *remote,
+									 int server_version);
 extern bool codec_same_type(Form_pg_attribute local,
 							const RemoteColumn *remote);
 extern void codec_append_column(StringInfo buf, const char *name,

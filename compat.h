@@ -111,6 +111,10 @@ compat_create_wait_event_set(int nevents)
 	} while (0)
 #endif
 
+/* Intervals can be infinite since 17. */
+#define COMPAT_FIRST_INFINITE_INTERVAL	170000
+#define COMPAT_LOCAL_VERSION			PG_VERSION_NUM
+
 /* A hand-built TupleDesc must be finished since 19. */
 #if PG_VERSION_NUM < 190000
 #define TupleDescFinalize(desc)	((void) (desc))

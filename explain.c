@@ -44,7 +44,7 @@ assumed_select_list(TidrangeScan *scan, StringInfo text_columns)
 		attribute = TupleDescAttr(desc, attnum - 1);
 		column = codec_assume_remote(attribute,
 									 option_remote_column(scan->relid, attnum));
-		reason = codec_text_reason(attribute, column);
+		reason = codec_text_reason(attribute, column, COMPAT_LOCAL_VERSION);
 		codec_append_column(&list, column->name, column->output_function,
 							reason == NULL);
 		if (reason != NULL)

@@ -665,7 +665,8 @@ choose_formats(TidrangeScan *scan, RemoteTable *table)
 					 errcontext("column \"%s\" of foreign table \"%s\"",
 								NameStr(attribute->attname),
 								scan->relation_name)));
-		reason = codec_text_reason(attribute, column);
+		reason = codec_text_reason(attribute, column,
+								   scan->ticket.server_version);
 		scan->remote.binary[i++] = reason == NULL;
 		codec_append_column(&list, name, column->output_function,
 							reason == NULL);

@@ -1,0 +1,77 @@
+-- Where ranges of blocks begin and end: tables of few or strange blocks, one
+-- tuple a page, and conditions on the ctid that cut through.
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 4;
+
+-- no block, one block
+CREATE TABLE r.empty (id int);
+SELECT import_far('empty');
+EXPLAIN (COSTS OFF) SELECT count(*) FROM f.empty;
+SELECT * FROM check_scan('r.empty', 'f.empty');
+CREATE TABLE r.one_block (id int);
+INSERT INTO r.one_block SELECT generate_series(1, 10);
+SELECT import_far('one_block');
+EXPLAIN (COSTS OFF) SELECT count(*) FROM f.one_block;
+SELECT * FROM check_scan('r.one_block', 'f.one_block');
+
+-- one tuple a page; never analyzed
+CREATE TABLE r.wide (id int, v text) WITH (fillfactor = 10, autovacuum_enabled = off);
+INSERT INTO r.wide SELECT i, repeat('x', 1000) FROM generate_series(0, 39) i;
+SELECT relpages, reltuples FROM pg_class WHERE oid = 'r.wide'::regclass;
+SELECT import_far('wide');
+EXPLAIN (VERBOSE, COSTS OFF)
+SELECT count(*), min(ctid), max(ctid) FROM f.wide WHERE ctid >= '(10,0)' AND ctid < '(20,0)';
+SELECT * FROM check_scan('r.wide', 'f.wide');
+SELECT result, ways, bounds FROM unnest(ARRAY[
+    'true',
+    $$ctid >= '(10,0)'$$, $$ctid > '(10,0)'$$, $$ctid > '(10,1)'$$,
+    $$ctid >= '(39,1)'$$, $$ctid > '(39,1)'$$, $$ctid >= '(4294967295,0)'$$,
+    $$ctid < '(20,0)'$$, $$ctid <= '(20,0)'$$, $$ctid <= '(20,1)'$$,
+    $$ctid < '(0,0)'$$, $$ctid < '(0,2)'$$, $$ctid < '(4294967295,65535)'$$,
+    $$ctid >= '(10,0)' AND ctid < '(20,0)'$$,
+    $$ctid > '(10,1)' AND ctid <= '(20,1)'$$,
+    $$ctid >= '(20,0)' AND ctid < '(10,0)'$$,
+    $$ctid = '(7,1)'$$, $$ctid = '(7,2)'$$,
+    $$ctid = ANY ('{"(3,1)","(30,1)","(300,1)"}')$$,
+    $$ctid IS NULL$$]) bounds,
+    check_query('SELECT count(*), min(ctid), max(ctid) FROM %s WHERE ' || bounds,
+                'r.wide', 'f.wide');
+
+-- every size of a chunk around that of the table
+CREATE FUNCTION check_chunk_blocks(n bigint) RETURNS TABLE (rows text, ways text)
+LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('ALTER FOREIGN TABLE f.wide OPTIONS (SET chunk_blocks %L)', n);
+    RETURN QUERY SELECT * FROM check_scan('r.wide', 'f.wide');
+END
+$$;
+SELECT n, rows, ways FROM unnest(ARRAY[2, 3, 7, 19, 20, 21, 39, 40, 41, 4294967295]) n,
+    check_chunk_blocks(n);
+ALTER FOREIGN TABLE f.wide OPTIONS (SET chunk_blocks '1');
+
+-- an emptied middle, a tail of dead rows, the tail cut off
+DELETE FROM r.wide WHERE id BETWEEN 8 AND 31;
+SELECT * FROM check_scan('r.wide', 'f.wide');
+VACUUM r.wide;
+SELECT * FROM check_scan('r.wide', 'f.wide');
+DELETE FROM r.wide WHERE id > 3;
+SELECT * FROM check_scan('r.wide', 'f.wide');
+VACUUM r.wide;
+SELECT * FROM check_scan('r.wide', 'f.wide');
+
+-- all dead, then truncated; planned with the size of before
+DELETE FROM r.wide;
+SELECT * FROM check_scan('r.wide', 'f.wide');
+TRUNCATE r.wide;
+SELECT * FROM check_scan('r.wide', 'f.wide');
+
+-- more blocks than when it was planned
+INSERT INTO r.wide SELECT i, repeat('x', 1000) FROM generate_series(0, 99) i;
+SELECT * FROM check_scan('r.wide', 'f.wide');
+
+-- no size of a chunk
+ALTER FOREIGN TABLE f.wide OPTIONS (SET chunk_blocks '0');
+ALTER FOREIGN TABLE f.wide OPTIONS (SET chunk_blocks '-1');
+ALTER FOREIGN TABLE f.wide OPTIONS (SET chunk_blocks '4294967296');
