@@ -11,6 +11,7 @@ OBJS = \
 	option.o \
 	shippable.o \
 	deparse.o \
+	ctid.o \
 	remote_table.o \
 	size.o \
 	plan.o \
@@ -19,6 +20,7 @@ OBJS = \
 	cancel.o \
 	snapshot.o \
 	claim.o \
+	chunks.o \
 	stream.o \
 	codec.o \
 	codec_value.o \
@@ -47,3 +49,6 @@ EXTRA_CLEAN = *.gcno *.gcda
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# PGXS tracks no headers; an object built for an old struct misreads a new one.
+$(OBJS): $(wildcard *.h)

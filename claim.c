@@ -56,8 +56,9 @@ claim_size(uint32 npieces)
 }
 
 /*
- * Lay out the pieces and open the whole space for claiming.  space_start of
- * the pieces is computed here.  `claim` has claim_size(npieces) bytes.
+ * Lay out the pieces and open the whole space for claiming: counter and limits
+ * are always set together.  space_start of the pieces is computed here.  `claim`
+ * has claim_size(npieces) bytes and nobody else uses it now.
  */
 void
 claim_init(Claim *claim, const ClaimPiece *pieces, uint32 npieces,
@@ -78,18 +79,8 @@ claim_init(Claim *claim, const ClaimPiece *pieces, uint32 npieces,
 	claim->end = position;
 	claim->chunk_blocks = chunk_blocks;
 	claim->nparticipants = Max(nparticipants, 1);
-	claim->generation = 0;
 	pg_atomic_init_u64(&claim->next, 0);
 	pg_atomic_init_u64(&claim->finished, 0);
-}
-
-/* Open the whole space again.  Only while no other participant runs. */
-void
-claim_reset(Claim *claim)
-{
-	claim->generation++;
-	pg_atomic_write_u64(&claim->finished, 0);
-	pg_atomic_write_u64(&claim->next, claim->start);
 }
 
 /* True when every block has been claimed: nothing is left to begin. */

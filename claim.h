@@ -36,7 +36,6 @@ typedef struct Claim
 	uint64		start;			/* [L] the first claimable block */
 	uint64		end;			/* [L] the first block beyond the space */
 	uint64		chunk_blocks;	/* [L] fixed size of a chunk; 0: adaptive */
-	uint32		generation;		/* [L] counts the resets */
 	uint32		nparticipants;	/* [L] how many may claim, for the sizing */
 	uint32		npieces;		/* [L] */
 	ClaimPiece	pieces[FLEXIBLE_ARRAY_MEMBER];	/* [L] */
@@ -68,7 +67,6 @@ typedef struct ClaimPace
 extern Size claim_size(uint32 npieces);
 extern void claim_init(Claim *claim, const ClaimPiece *pieces, uint32 npieces,
 					   uint32 nparticipants, uint64 chunk_blocks);
-extern void claim_reset(Claim *claim);
 extern bool claim_exhausted(Claim *claim);
 extern uint64 claim_claimed(Claim *claim);
 extern bool claim_next(Claim *claim, ClaimPace *pace, ClaimChunk *chunk);

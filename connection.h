@@ -85,6 +85,7 @@ struct ConnectionPool
 	dlist_head	connections;
 	Connection *control;		/* NULL: none */
 	struct RemoteSnapshot *snapshot;	/* of this transaction; NULL: none */
+	TimestampTz silent_until;	/* planning does not try to connect before */
 	bool		snapshot_lost;	/* the control connection broke in this
 								 * transaction */
 };

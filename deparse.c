@@ -201,6 +201,27 @@ deparse_fill_params(StringInfo buf, List *fragments, List *params,
 	Assert(fragments == NIL || list_length(params) == i - 1);
 }
 
+/* A sub-SELECT is planned for any value; a NULL constant would be folded. */
+void
+deparse_hide_params(StringInfo buf, List *fragments, List *params)
+{
+	ListCell   *lc;
+	int			i = 0;
+
+	foreach(lc, fragments)
+	{
+		if (i > 0)
+		{
+			const char *type = type_name(exprType((Node *) list_nth(params, i - 1)),
+										 -1);
+
+			appendStringInfo(buf, "((SELECT NULL::%s)::%s)", type, type);
+		}
+		appendStringInfoString(buf, strVal(lfirst(lc)));
+		i++;
+	}
+}
+
 /* The same parameter keeps its number wherever it occurs. */
 void
 deparse_show_params(StringInfo buf, List *fragments, List *params)

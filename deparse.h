@@ -55,6 +55,9 @@ extern void deparse_fill_params(StringInfo buf, List *fragments, List *params,
 /* As deparse_fill_params, with $1, $2 ... in place of the values: EXPLAIN. */
 extern void deparse_show_params(StringInfo buf, List *fragments, List *params);
 
+/* As deparse_fill_params, with values that the remote's planner cannot see. */
+extern void deparse_hide_params(StringInfo buf, List *fragments, List *params);
+
 /*
  * Local settings under which output functions write what the pinned remote
  * session reads back alike (ISO dates, full float digits, pg_catalog path).

@@ -70,6 +70,7 @@ typedef enum OptionKind
 	OPTION_TEXT,				/* anything; its value is never shown */
 	OPTION_IDENTIFIER,			/* anything but the empty string */
 	OPTION_BOOLEAN,
+	OPTION_TRISTATE,			/* a boolean kept as int: -1 when it is not set */
 	OPTION_INTEGER,				/* kept as int */
 	OPTION_BIGINT,				/* kept as int64 */
 	OPTION_REAL,				/* kept as double */
@@ -126,6 +127,9 @@ static const OptionDef option_table[] = {
 	{"fdw_tuple_cost", IN_SERVER, 0, OPTION_REAL, 0, DBL_MAX,
 		CppAsString2(DEFAULT_FDW_TUPLE_COST), FIELD(fdw_tuple_cost),
 	"planner cost of the transfer of one row"},
+	{"use_remote_estimate", IN_SERVER | IN_TABLE, 0, OPTION_TRISTATE, 0, 0,
+		NULL, FIELD(use_remote_estimate),
+	"whether filters are planned with the help of the remote EXPLAIN; default: only for tables large enough for a parallel scan"},
 	{"extensions", IN_SERVER, 0, OPTION_EXTENSIONS, 0, 0,
 		NULL, FIELD(extensions),
 	"extensions whose immutable functions, operators and types act alike on both servers"},
@@ -300,6 +304,7 @@ kind_name(OptionKind kind)
 		case OPTION_IDENTIFIER:
 			return "identifier";
 		case OPTION_BOOLEAN:
+		case OPTION_TRISTATE:
 			return "boolean";
 		case OPTION_INTEGER:
 		case OPTION_BIGINT:
@@ -330,6 +335,7 @@ describe_values(const OptionDef *def)
 		case OPTION_IDENTIFIER:
 			return pstrdup("The value must not be empty.");
 		case OPTION_BOOLEAN:
+		case OPTION_TRISTATE:
 			return pstrdup("The value must be true or false.");
 		case OPTION_INTEGER:
 		case OPTION_BIGINT:
@@ -455,6 +461,7 @@ check_value(const OptionDef *def, const char *value)
 			ok = (*value != '\0');
 			break;
 		case OPTION_BOOLEAN:
+		case OPTION_TRISTATE:
 			ok = parse_bool(value, &truth);
 			number = (ok && truth) ? 1 : 0;
 			break;
@@ -698,6 +705,7 @@ store_value(TableOptions *options, const OptionDef *def, const char *value)
 		case OPTION_BOOLEAN:
 			*(bool *) field = (number != 0);
 			break;
+		case OPTION_TRISTATE:
 		case OPTION_INTEGER:
 			*(int *) field = (int) number;
 			break;
@@ -740,6 +748,7 @@ option_resolve_table(Oid relid, TableOptions *options)
 
 	memset(options, 0, sizeof(*options));
 	options->parallel_workers = -1;
+	options->use_remote_estimate = -1;
 	for (i = 0; i < lengthof(option_table); i++)
 	{
 		const OptionDef *def = &option_table[i];

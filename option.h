@@ -19,6 +19,7 @@ typedef struct TableOptions
 	double		fdw_tuple_cost; /* server; default 0.2 */
 	int			parallel_workers;	/* table, server; -1: let the size decide */
 	int64		chunk_blocks;	/* table, server; 0: adaptive */
+	int			use_remote_estimate;	/* table, server; -1: where it matters */
 	bool		keep_connections;	/* server; default true */
 	List	   *extensions;		/* server; OIDs of extensions whose members
 								 * may be sent */

@@ -172,7 +172,6 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 	TidrangeScan *scan = node->fdw_state;
 	ScanShared *shared = coordinate;
 	const char *texts[NTEXTS];
-	ClaimPiece	piece;
 	char	   *text;
 	int			nslots = pcxt->nworkers + 1;
 	int			i;
@@ -196,10 +195,9 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 	shared->server_version = scan->ticket.server_version;
 
 	memset(shared_counters(shared), 0, nslots * sizeof(ScanCounters));
-	scan_pieces(scan, &piece);
-	claim_init(shared_claim(shared), &piece, 1,
-			   pcxt->nworkers + (parallel_leader_participation ? 1 : 0),
-			   scan->options.chunk_blocks);
+	shared->nparticipants = pcxt->nworkers +
+		(parallel_leader_participation ? 1 : 0);
+	scan_lay_out_claim(scan, shared_claim(shared), shared->nparticipants);
 	memcpy((char *) shared + shared->binary_offset, scan->remote.binary,
 		   shared->ncolumns * sizeof(bool));
 
@@ -229,8 +227,9 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 
 /*
  * The same segment for another execution: everything that it says of the last
- * one is reset, the measured size stays (rows added since are invisible to the
- * snapshot).
+ * one is reset, counter and limits together, for quals on ctid may have other
+ * values now.  The measured size stays: rows added since are invisible to the
+ * snapshot.
  */
 void
 parallel_reinitialize(ForeignScanState *node, ParallelContext *pcxt,
@@ -242,7 +241,8 @@ parallel_reinitialize(ForeignScanState *node, ParallelContext *pcxt,
 		return;
 	collect_counters(scan);
 	reset_participants(scan->shared);
-	claim_reset(shared_claim(scan->shared));
+	scan_lay_out_claim(scan, shared_claim(scan->shared),
+					   scan->shared->nparticipants);
 }
 
 /*

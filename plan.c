@@ -27,6 +27,7 @@
 #include "access/sysattr.h"
 #include "access/table.h"
 #include "compat.h"
+#include "ctid.h"
 #include "deparse.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
@@ -60,6 +61,8 @@ typedef struct PlanRelInfo
 	List	   *remote_quals;	/* RestrictInfos that the remote evaluates */
 	List	   *local_quals;	/* the others */
 	double		rows_sent;		/* how many rows pass the remote quals */
+	bool		estimated;		/* the remote planned the whole statement */
+	RemoteEstimate estimate;	/* what it expects */
 	QualCost	remote_cost;	/* of the remote quals */
 	QualCost	local_cost;
 } PlanRelInfo;
@@ -72,6 +75,7 @@ enum ScanPlanItem
 	PLAN_QUAL_ATTNUMS,			/* list of integers */
 	PLAN_NEEDS_CTID,			/* Boolean */
 	PLAN_PAGES,					/* Float */
+	PLAN_CTID_OPERATORS,		/* list of integers */
 };
 
 /* ----------
@@ -124,12 +128,67 @@ classify_quals(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
 		else
 			info->local_quals = lappend(info->local_quals, rinfo);
 	}
-	info->rows_sent = rel->tuples *
-		clauselist_selectivity(root, info->remote_quals, rel->relid,
-							   JOIN_INNER, NULL);
-	info->rows_sent = clamp_row_est(info->rows_sent);
 	cost_qual_eval(&info->remote_cost, info->remote_quals, root);
 	cost_qual_eval(&info->local_cost, info->local_quals, root);
+}
+
+/* What the remote's planner expects of a statement with these quals. */
+static bool
+ask_estimate(PlannerInfo *root, RelOptInfo *rel, Oid relid,
+			 const PlanRelInfo *info, List *restrictinfos,
+			 RemoteEstimate *estimate)
+{
+	List	   *clauses = get_actual_clauses(restrictinfos);
+	DeparsedQuals quals = deparse_quals(root, rel, clauses);
+	StringInfoData sql;
+
+	initStringInfo(&sql);
+	appendStringInfoString(&sql, "SELECT FROM ");
+	deparse_relation(&sql, info->options.schema_name,
+					 info->options.table_name);
+	if (quals.fragments != NIL)
+	{
+		appendStringInfoString(&sql, " WHERE ");
+		deparse_hide_params(&sql, quals.fragments, quals.params);
+	}
+	return size_estimate(rel, relid, sql.data, estimate);
+}
+
+/*
+ * Is the remote's opinion worth a round trip?  It knows its indexes and has
+ * statistics; what it decides is whether a filter is a look-up or a scan.
+ */
+static bool
+wants_estimate(RelOptInfo *rel, const PlanRelInfo *info)
+{
+	if (info->options.use_remote_estimate >= 0)
+		return info->options.use_remote_estimate > 0;
+	return (double) rel->pages >= min_parallel_table_scan_size;
+}
+
+/* How many rows pass the remote quals, and how many the others as well. */
+static void
+set_rows(PlannerInfo *root, RelOptInfo *rel, Oid relid, PlanRelInfo *info)
+{
+	if (info->remote_quals != NIL && wants_estimate(rel, info))
+		info->estimated = ask_estimate(root, rel, relid, info,
+									   info->remote_quals, &info->estimate);
+	set_baserel_size_estimates(root, rel);
+	if (info->estimated)
+	{
+		info->rows_sent = clamp_row_est(info->estimate.rows);
+		rel->rows = clamp_row_est(info->rows_sent *
+								  clauselist_selectivity(root,
+														 info->local_quals,
+														 rel->relid,
+														 JOIN_INNER, NULL));
+	}
+	else
+		info->rows_sent =
+			clamp_row_est(rel->tuples *
+						  clauselist_selectivity(root, info->remote_quals,
+												 rel->relid, JOIN_INNER,
+												 NULL));
 }
 
 /*
@@ -145,7 +204,7 @@ plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 	size_lookup(root, rel, relid, &info->size);
 	set_size(rel, relid, &info->size);
 	classify_quals(root, rel, info);
-	set_baserel_size_estimates(root, rel);
+	set_rows(root, rel, relid, info);
 }
 
 /* ----------
@@ -153,7 +212,15 @@ plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid)
  * ----------
  */
 
-/* Cost of a scan by `divisor` participants: the total; *startup also. */
+/* Cost of what happens to the rows that the remote sends. */
+static Cost
+transfer_cost(const PlanRelInfo *info, double rows)
+{
+	return rows * (info->options.fdw_tuple_cost + cpu_tuple_cost +
+				   info->local_cost.per_tuple);
+}
+
+/* Cost of reading the relation from end to end by `divisor` participants. */
 static Cost
 scan_cost(RelOptInfo *rel, const PlanRelInfo *info, double divisor,
 		  Cost *startup)
@@ -166,9 +233,19 @@ scan_cost(RelOptInfo *rel, const PlanRelInfo *info, double divisor,
 
 	/* the remote looks at every row, we at those that it sends */
 	cpu = rel->tuples * (cpu_tuple_cost + info->remote_cost.per_tuple);
-	cpu += info->rows_sent * (info->options.fdw_tuple_cost + cpu_tuple_cost +
-							  info->local_cost.per_tuple);
+	cpu += transfer_cost(info, info->rows_sent);
 	return *startup + disk + cpu / divisor;
+}
+
+/* Cost of one statement that the remote has planned. */
+static Cost
+estimated_cost(const PlanRelInfo *info, const RemoteEstimate *estimate,
+			   Cost *startup)
+{
+	*startup = info->options.fdw_startup_cost + estimate->startup_cost +
+		info->local_cost.startup;
+	return info->options.fdw_startup_cost + info->local_cost.startup +
+		estimate->total_cost + transfer_cost(info, estimate->rows);
 }
 
 /* Core's get_parallel_divisor (costsize.c), which is static there. */
@@ -246,6 +323,133 @@ add_chunked_path(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
 	add_partial_path(rel, (Path *) path);
 }
 
+/* Can the remote evaluate this join clause for a given outer row? */
+static bool
+is_pushable_join_clause(PlannerInfo *root, RelOptInfo *rel,
+						const PlanRelInfo *info, RestrictInfo *rinfo)
+{
+	return join_clause_is_movable_to(rinfo, rel) &&
+		shippable_expr(root, rel, rinfo->clause, info->options.extensions);
+}
+
+/* Add the relations that a clause needs from outside, if it may be pushed. */
+static List *
+add_outer_set(PlannerInfo *root, RelOptInfo *rel, const PlanRelInfo *info,
+			  List *sets, RestrictInfo *rinfo)
+{
+	ParamPathInfo *ppi;
+	Relids		outer;
+
+	if (!is_pushable_join_clause(root, rel, info, rinfo))
+		return sets;
+	outer = bms_union(rinfo->clause_relids, rel->lateral_relids);
+	outer = bms_del_member(outer, rel->relid);
+	if (bms_is_empty(outer))
+		return sets;
+	ppi = get_baserel_parampathinfo(root, rel, outer);
+	return list_append_unique_ptr(sets, ppi);
+}
+
+/* The member of an equivalence class for which clauses are being made. */
+typedef struct ClassMember
+{
+	Expr	   *current;		/* NULL: not found yet */
+	List	   *done;			/* those already used */
+} ClassMember;
+
+/* Callback: does the member belong to us and was not used before? */
+static bool
+is_new_class_member(PlannerInfo *root, RelOptInfo *rel,
+					EquivalenceClass *ec, EquivalenceMember *em, void *arg)
+{
+	ClassMember *member = arg;
+
+	if (member->current != NULL)
+		return equal(em->em_expr, member->current);
+	if (list_member(member->done, em->em_expr))
+		return false;
+	member->current = em->em_expr;
+	return true;
+}
+
+/* The sets of outer relations for which a parameterized path makes sense. */
+static List *
+find_outer_sets(PlannerInfo *root, RelOptInfo *rel, const PlanRelInfo *info)
+{
+	List	   *sets = NIL;
+	ClassMember member = {NULL, NIL};
+	ListCell   *lc;
+
+	foreach(lc, rel->joininfo)
+		sets = add_outer_set(root, rel, info, sets, lfirst(lc));
+	if (!rel->has_eclass_joins)
+		return sets;
+	for (;;)
+	{
+		List	   *clauses;
+
+		member.current = NULL;
+		clauses = generate_implied_equalities_for_column(root, rel,
+														 is_new_class_member,
+														 &member,
+														 rel->lateral_referencers);
+		if (member.current == NULL)
+			break;
+		foreach(lc, clauses)
+			sets = add_outer_set(root, rel, info, sets, lfirst(lc));
+		member.done = lappend(member.done, member.current);
+	}
+	return sets;
+}
+
+/*
+ * Paths that look up rows for each row of another relation.  Only the remote
+ * knows whether that is an index scan: without its estimate there are none, for
+ * reading the table once per outer row is the worst of plans.
+ */
+static void
+add_parameterized_paths(PlannerInfo *root, RelOptInfo *rel, Oid relid,
+						PlanRelInfo *info)
+{
+	ListCell   *lc;
+
+	if (!wants_estimate(rel, info))
+		return;
+	foreach(lc, find_outer_sets(root, rel, info))
+	{
+		ParamPathInfo *ppi = lfirst(lc);
+		RemoteEstimate estimate;
+		List	   *quals = list_copy(info->remote_quals);
+		ForeignPath *path;
+		Cost		startup;
+		Cost		total;
+		ListCell   *lc2;
+
+		foreach(lc2, ppi->ppi_clauses)
+		{
+			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc2);
+
+			if (shippable_expr(root, rel, rinfo->clause,
+							   info->options.extensions))
+				quals = lappend(quals, rinfo);
+		}
+		if (!ask_estimate(root, rel, relid, info, quals, &estimate))
+			return;
+		total = estimated_cost(info, &estimate, &startup);
+		/* All paths with these outer relations must agree on the rows. */
+		ppi->ppi_rows =
+			clamp_row_est(estimate.rows *
+						  clauselist_selectivity(root, info->local_quals,
+												 rel->relid, JOIN_INNER,
+												 NULL));
+		path = compat_create_foreignscan_path(root, rel, ppi->ppi_rows,
+											  startup, total, NIL,
+											  ppi->ppi_req_outer, NIL);
+		path->path.parallel_safe = false;
+		add_path(rel, (Path *) path);
+	}
+}
+
 /*
  * GetForeignPaths.
  */
@@ -255,13 +459,18 @@ plan_paths(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 	PlanRelInfo *info = rel->fdw_private;
 	ForeignPath *path;
 	Cost		startup;
-	Cost		total = scan_cost(rel, info, 1, &startup);
+	Cost		total;
 
+	if (info->estimated)
+		total = estimated_cost(info, &info->estimate, &startup);
+	else
+		total = scan_cost(rel, info, 1, &startup);
 	path = compat_create_foreignscan_path(root, rel, rel->rows, startup, total,
 										  NIL, rel->lateral_relids, NIL);
 	path->path.parallel_safe = false;
 	add_path(rel, (Path *) path);
 	add_chunked_path(root, rel, info);
+	add_parameterized_paths(root, rel, relid, info);
 }
 
 /* ----------
@@ -333,6 +542,8 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 	DeparsedQuals quals;
 	List	   *attnums;
 	List	   *qual_attnums;
+	List	   *ctid_operators;
+	List	   *ctid_exprs;
 	List	   *private;
 	bool		needs_ctid;
 	ListCell   *lc;
@@ -344,7 +555,10 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 		/* Pseudoconstants are evaluated above the scan. */
 		if (rinfo->pseudoconstant)
 			continue;
-		if (list_member_ptr(info->remote_quals, rinfo))
+		if (list_member_ptr(info->remote_quals, rinfo) ||
+			(!list_member_ptr(info->local_quals, rinfo) &&
+			 shippable_expr(root, rel, rinfo->clause,
+							info->options.extensions)))
 			remote_exprs = lappend(remote_exprs, rinfo->clause);
 		else
 			local_exprs = lappend(local_exprs, rinfo->clause);
@@ -358,7 +572,12 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 						 makeBoolean(needs_ctid),
 						 makeFloat(psprintf("%.1f", info->size.known ?
 											info->size.pages : -1.0)));
-	return make_foreignscan(tlist, local_exprs, rel->relid, quals.params,
+
+	/* The values of ctid quals stand behind the parameters. */
+	ctid_extract(rel, remote_exprs, &ctid_operators, &ctid_exprs);
+	private = lappend(private, ctid_operators);
+	return make_foreignscan(tlist, local_exprs, rel->relid,
+							list_concat(quals.params, ctid_exprs),
 							private, NIL, remote_exprs, outer_plan);
 }
 
@@ -369,11 +588,16 @@ void
 plan_unpack(const ForeignScan *scan, ScanPlan *plan)
 {
 	List	   *private = scan->fdw_private;
+	int			nparams;
 
 	plan->fragments = (List *) list_nth(private, PLAN_FRAGMENTS);
 	plan->attnums = (List *) list_nth(private, PLAN_ATTNUMS);
 	plan->qual_attnums = (List *) list_nth(private, PLAN_QUAL_ATTNUMS);
 	plan->needs_ctid = boolVal(list_nth(private, PLAN_NEEDS_CTID));
 	plan->pages = floatVal(list_nth(private, PLAN_PAGES));
-	plan->params = scan->fdw_exprs;
+	plan->ctid_operators = (List *) list_nth(private, PLAN_CTID_OPERATORS);
+	nparams = list_length(scan->fdw_exprs) -
+		list_length(plan->ctid_operators);
+	plan->params = list_truncate(list_copy(scan->fdw_exprs), nparams);
+	plan->ctid_exprs = list_copy_tail(scan->fdw_exprs, nparams);
 }

@@ -20,6 +20,8 @@ typedef struct ScanPlan
 {
 	List	   *fragments;		/* of the remote WHERE; see DeparsedQuals */
 	List	   *params;			/* Expr nodes between the fragments */
+	List	   *ctid_operators; /* quals on ctid; see ctid.h */
+	List	   *ctid_exprs;		/* their values; Expr nodes */
 	List	   *attnums;		/* columns that the remote sends, as integers */
 	List	   *qual_attnums;	/* columns in the remote WHERE */
 	bool		needs_ctid;		/* its ctid is wanted, or part of a qual */

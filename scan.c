@@ -31,6 +31,7 @@
 #include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
+#include "ctid.h"
 #include "deparse.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -159,8 +160,10 @@ scan_begin(ForeignScanState *node, int eflags)
 	scan->sql_context = AllocSetContextCreate(scan->context,
 											  "tidrange_fdw SQL",
 											  ALLOCSET_SMALL_SIZES);
-	scan->param_states = ExecInitExprList(fsplan->fdw_exprs,
+	scan->param_states = ExecInitExprList(scan->plan.params,
 										  (PlanState *) node);
+	scan->ctid_states = ExecInitExprList(scan->plan.ctid_exprs,
+										 (PlanState *) node);
 	scan->subid = GetCurrentSubTransactionId();
 
 	if (!callbacks_registered)
@@ -785,34 +788,52 @@ scan_prepare_leader(TidrangeScan *scan)
 	error_context_stack = callback.previous;
 }
 
-/* The pieces of the block space, at most one; returns their number. */
-uint32
-scan_pieces(TidrangeScan *scan, ClaimPiece *piece)
+/*
+ * The block space of the coming (re)scan, cut by the quals on ctid; ready to be
+ * claimed.  Only while no other participant runs.  The claim has room for one
+ * piece.
+ */
+void
+scan_lay_out_claim(TidrangeScan *scan, Claim *claim, int nparticipants)
 {
-	memset(piece, 0, sizeof(*piece));
+	ClaimPiece	piece = {0};
+	CtidRange	range;
+	uint64		beyond;
+
+	if (!scan->remote.chunked)
+	{
+		piece.nblocks = 1;
+		piece.whole = true;
+		claim_init(claim, &piece, 1, nparticipants, 0);
+		return;
+	}
 
 	/*
 	 * An empty relation has one block all the same: its chunk is open-ended,
 	 * and reading it costs nothing.
 	 */
-	piece->nblocks = scan->remote.chunked ? Max(scan->remote.nblocks, 1) : 1;
-	piece->open_end = scan->remote.chunked;
-	piece->whole = !scan->remote.chunked;
-	return 1;
+	beyond = Max(scan->remote.nblocks, 1);
+	range = ctid_range(scan->plan.ctid_operators, scan->ctid_states,
+					   scan->state->ss.ps.ps_ExprContext);
+	piece.open_end = range.beyond >= beyond;
+	beyond = Min(beyond, range.beyond);
+	if (range.first < beyond)
+	{
+		piece.first_block = (uint32) range.first;
+		piece.nblocks = beyond - range.first;
+	}
+	claim_init(claim, &piece, piece.nblocks > 0 ? 1 : 0, nparticipants,
+			   scan->options.chunk_blocks);
 }
 
 /* A counter for this process alone. */
-void
-scan_make_private_claim(TidrangeScan *scan)
+static void
+make_private_claim(TidrangeScan *scan)
 {
-	ClaimPiece	piece;
-	uint32		npieces = scan_pieces(scan, &piece);
-
 	if (scan->private_claim == NULL)
 		scan->private_claim = MemoryContextAlloc(scan->context,
 												 claim_size(1));
-	claim_init(scan->private_claim, &piece, npieces, 1,
-			   scan->options.chunk_blocks);
+	scan_lay_out_claim(scan, scan->private_claim, 1);
 	scan->claim = scan->private_claim;
 }
 
@@ -916,7 +937,7 @@ join(TidrangeScan *scan)
 		if (!scan->prepared)
 			prepare(scan, false);
 		if (scan->claim == NULL)
-			scan_make_private_claim(scan);
+			make_private_claim(scan);
 	}
 	else if (IsParallelWorker())
 	{
@@ -1131,8 +1152,10 @@ scan_rescan(ForeignScanState *node)
 	scan->pace.last_blocks = 0;
 	if (scan->param_states != NIL)
 		scan->copy_sql = NULL;
-	if (scan->claim != NULL && scan->claim == scan->private_claim)
-		claim_reset(scan->claim);
+
+	/* A private counter is laid out anew: the quals on ctid may differ. */
+	if (scan->claim == scan->private_claim)
+		scan->claim = NULL;
 }
 
 /*

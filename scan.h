@@ -51,6 +51,7 @@ typedef struct ScanShared
 	Oid			filenode;		/* [L] its file */
 	int			server_version; /* [L] of the remote */
 	int			nslots;			/* [L] participants at most */
+	int			nparticipants;	/* [L] who will claim, for the sizing */
 	int			ncolumns;		/* [L] */
 	Size		counters_offset;	/* [L] ScanCounters[nslots] */
 	Size		claim_offset;	/* [L] Claim */
@@ -90,6 +91,7 @@ typedef struct TidrangeScan
 	TableOptions options;
 	ScanPlan	plan;
 	List	   *param_states;	/* ExprState of plan.params */
+	List	   *ctid_states;	/* ExprState of plan.ctid_exprs */
 
 	/* the remote side, known once prepared */
 	bool		prepared;
@@ -131,8 +133,8 @@ extern void scan_end(ForeignScanState *node);
 
 /* for parallel.c */
 extern void scan_prepare_leader(TidrangeScan *scan);
-extern void scan_make_private_claim(TidrangeScan *scan);
-extern uint32 scan_pieces(TidrangeScan *scan, ClaimPiece *piece);
+extern void scan_lay_out_claim(TidrangeScan *scan, Claim *claim,
+							   int nparticipants);
 extern void scan_set_remote(TidrangeScan *scan, const ScanRemote *remote);
 extern void scan_add_counters(ScanCounters *sum, const ScanCounters *counters);
 extern void scan_detach_shared(TidrangeScan *scan);

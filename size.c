@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * size.c
- *	  Sizes of remote tables for planning, cached for the session.
+ *	  What the planner asks the remote: sizes, cached for the session, and what
+ *	  it thinks of a filter.
  *
  * A freshly imported table that nobody has analyzed must be planned well, so
  * the remote is asked: one query for all foreign tables of the statement on one
@@ -93,9 +94,9 @@ tables_to_ask(PlannerInfo *root, Oid relid)
 	return relids;
 }
 
-/* The whole message for these tables; *in_snapshot: between savepoints. */
+/* The size question for these tables. */
 static char *
-size_message(List *relids, bool in_snapshot)
+size_question(List *relids)
 {
 	StringInfoData sql;
 	List	   *names = NIL;
@@ -112,18 +113,46 @@ size_message(List *relids, bool in_snapshot)
 		names = lappend(names, name.data);
 	}
 	initStringInfo(&sql);
-	appendStringInfoString(&sql, in_snapshot ? "SAVEPOINT tidrange_copy; " :
-						   "START TRANSACTION READ ONLY; ");
-	appendStringInfoString(&sql,
-						   "SET LOCAL statement_timeout = '2s'; "
-						   "SET LOCAL lock_timeout = '2s'; "
-						   "SET LOCAL search_path = pg_catalog; ");
 	remote_table_size_sql(&sql, names);
-	appendStringInfoString(&sql, in_snapshot ?
-						   "; ROLLBACK TO SAVEPOINT tidrange_copy"
-						   "; RELEASE SAVEPOINT tidrange_copy" :
-						   "; COMMIT TRANSACTION");
 	return sql.data;
+}
+
+/* The message that asks it; in_snapshot: between savepoints. */
+static char *
+wrap_question(const char *question, bool in_snapshot)
+{
+	return psprintf("%s; SET LOCAL statement_timeout = '2s'; "
+					"SET LOCAL lock_timeout = '2s'; "
+					"SET LOCAL search_path = pg_catalog; "
+					"SET LOCAL datestyle = 'ISO'; "
+					"SET LOCAL intervalstyle = 'postgres'; "
+					"%s; %s",
+					in_snapshot ? "SAVEPOINT tidrange_copy" :
+					"START TRANSACTION READ ONLY",
+					question,
+					in_snapshot ? "ROLLBACK TO SAVEPOINT tidrange_copy; "
+					"RELEASE SAVEPOINT tidrange_copy" :
+					"COMMIT TRANSACTION");
+}
+
+/* Bring the connection back to where it was before a question that failed. */
+static void
+settle(Connection *conn, bool in_snapshot)
+{
+	WaitLimits	limits = connection_limits(PATIENCE_MS);
+	RemoteError error;
+
+	if (in_snapshot)
+	{
+		if (!connection_recover(conn, &limits, &error))
+			connection_lose_control(conn->pool);
+		return;
+	}
+	conn->in_transaction = false;
+	if (PQstatus(conn->pg) != CONNECTION_OK ||
+		PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE ||
+		!connection_exec(conn, "ROLLBACK TRANSACTION", &limits, &error))
+		connection_close(conn);
 }
 
 /*
@@ -131,54 +160,54 @@ size_message(List *relids, bool in_snapshot)
  * remote does not answer; the connection is in order again then, or gone.
  */
 static Connection *
-ask(ConnectionPool *pool, List *relids)
+ask(ConnectionPool *pool, const char *question)
 {
 	WaitLimits	limits = connection_limits(PATIENCE_MS);
-	RemoteError error;
+	RemoteError error = {0};
 	bool		in_snapshot = pool->snapshot != NULL;
 	int			tries;
 
+	if (pool->silent_until > GetCurrentTimestamp())
+		return NULL;
+
+	/* A session that died while it was idle gets a second try. */
 	for (tries = 0; tries < 2; tries++)
 	{
 		Connection *conn = connection_control(pool, &limits, &error);
+		bool		alive;
 
 		if (conn == NULL)
+		{
+			pool->silent_until = connection_deadline(ABSENT_MS);
 			break;
+		}
 		if (conn->borrower != NULL || conn->dirty ||
 			PQtransactionStatus(conn->pg) !=
 			(in_snapshot ? PQTRANS_INTRANS : PQTRANS_IDLE))
 			return NULL;
 		conn->in_transaction = true;
 		conn->has_savepoint = in_snapshot;
-		if (connection_exec(conn, size_message(relids, in_snapshot),
+		if (connection_exec(conn, wrap_question(question, in_snapshot),
 							&limits, &error))
 		{
 			conn->in_transaction = in_snapshot;
 			conn->has_savepoint = false;
 			return conn;
 		}
-		if (!in_snapshot)
-			connection_close(conn);
-		else
-		{
-			limits = connection_limits(PATIENCE_MS);
-			if (!connection_recover(conn, &limits, &error))
-				connection_lose_control(pool);
-			break;
-		}
-		/* The server may have been restarted: one more try. */
-		if (error.timed_out)
+		alive = PQstatus(conn->pg) == CONNECTION_OK;
+		settle(conn, in_snapshot);
+		if (alive || in_snapshot)
 			break;
 	}
 	ereport(DEBUG1,
-			(errmsg_internal("tidrange_fdw: no sizes for planning: %s",
+			(errmsg_internal("tidrange_fdw: no answer for planning: %s",
 							 error.message ? error.message : "stopped")));
 	return NULL;
 }
 
-/* The result with the sizes among those of the message. */
+/* The result with the answer among those of the message. */
 static PGresult *
-size_result(Connection *conn)
+answer(Connection *conn)
 {
 	int			i;
 
@@ -194,8 +223,8 @@ size_result(Connection *conn)
 static void
 refresh(ConnectionPool *pool, List *relids)
 {
-	Connection *conn = ask(pool, relids);
-	PGresult   *result = conn ? size_result(conn) : NULL;
+	Connection *conn = ask(pool, size_question(relids));
+	PGresult   *result = conn ? answer(conn) : NULL;
 	TimestampTz valid_until;
 	ListCell   *lc;
 	int			row;
@@ -216,6 +245,15 @@ refresh(ConnectionPool *pool, List *relids)
 	connection_clear_results(conn);
 }
 
+/* The sessions of the user who reads the table. */
+static ConnectionPool *
+rel_pool(RelOptInfo *rel, Oid relid)
+{
+	Oid			userid = OidIsValid(rel->userid) ? rel->userid : GetUserId();
+
+	return connection_pool(userid, GetForeignTable(relid)->serverid);
+}
+
 /*
  * What is known of the remote table's size.
  */
@@ -226,11 +264,41 @@ size_lookup(PlannerInfo *root, RelOptInfo *rel, Oid relid, RemoteSize *size)
 
 	/* A worker that plans something has no business opening sessions. */
 	if (entry->valid_until <= GetCurrentTimestamp() && !IsParallelWorker())
-	{
-		Oid			userid = OidIsValid(rel->userid) ? rel->userid : GetUserId();
-
-		refresh(connection_pool(userid, GetForeignTable(relid)->serverid),
-				tables_to_ask(root, relid));
-	}
+		refresh(rel_pool(rel, relid), tables_to_ask(root, relid));
 	*size = size_entry(relid)->size;
+}
+
+/* (cost=0.29..8.31 rows=1 width=36), at the end of a plan's first line */
+static bool
+parse_costs(const char *line, RemoteEstimate *estimate)
+{
+	const char *costs = strstr(line, "(cost=");
+
+	return costs != NULL &&
+		sscanf(costs, "(cost=%lf..%lf rows=%lf", &estimate->startup_cost,
+			   &estimate->total_cost, &estimate->rows) == 3;
+}
+
+/*
+ * What the remote's planner expects of `select_sql`.  False if it does not
+ * answer.
+ */
+bool
+size_estimate(RelOptInfo *rel, Oid relid, const char *select_sql,
+			  RemoteEstimate *estimate)
+{
+	Connection *conn;
+	PGresult   *result;
+	bool		found = false;
+
+	/* A remote that did not tell the size is not asked again so soon. */
+	if (IsParallelWorker() || !size_entry(relid)->size.known)
+		return false;
+	conn = ask(rel_pool(rel, relid), psprintf("EXPLAIN %s", select_sql));
+	result = conn ? answer(conn) : NULL;
+	if (result != NULL && PQntuples(result) > 0)
+		found = parse_costs(PQgetvalue(result, 0, 0), estimate);
+	if (conn != NULL)
+		connection_clear_results(conn);
+	return found;
 }

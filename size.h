@@ -14,4 +14,15 @@
 extern void size_lookup(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 						RemoteSize *size);
 
+/* What the remote's planner expects of a statement. */
+typedef struct RemoteEstimate
+{
+	double		startup_cost;
+	double		total_cost;
+	double		rows;
+} RemoteEstimate;
+
+extern bool size_estimate(RelOptInfo *rel, Oid relid, const char *select_sql,
+						  RemoteEstimate *estimate);
+
 #endif							/* TIDRANGE_SIZE_H */

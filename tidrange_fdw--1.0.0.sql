@@ -50,3 +50,13 @@ LANGUAGE C STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION tidrange_fdw_disconnect_all() IS
   'closes the sessions on all servers; true if there was one';
+
+CREATE FUNCTION tidrange_fdw_chunks(nblocks bigint, participants int DEFAULT 1,
+  chunk_blocks bigint DEFAULT 0, OUT participant int, OUT lower text,
+  OUT upper text, OUT blocks bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION tidrange_fdw_chunks(bigint, int, bigint) IS
+  'how a table of so many blocks would be divided among participants that are equally fast';

@@ -19,22 +19,27 @@ SELECT * FROM check_scan('r.loose', 'f.loose');
 ALTER FOREIGN TABLE f.loose ALTER n TYPE f.small;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT id, n FROM f.loose WHERE n < 10;
 SELECT count(*), sum(n) FROM f.loose WHERE id < 150;
+\set SHOW_CONTEXT never
 SELECT count(*), sum(n) FROM f.loose WHERE id <= 150;
+\set SHOW_CONTEXT errors
 SET max_parallel_workers_per_gather = 0;
 SELECT count(*), sum(n) FROM f.loose WHERE id <= 150;
-RESET max_parallel_workers_per_gather;
+SET max_parallel_workers_per_gather = 2;
 
 ALTER FOREIGN TABLE f.loose ALTER n TYPE f.given;
 SELECT count(*), sum(n) FROM f.loose;
 UPDATE r.loose SET n = NULL WHERE id = 100;
 SELECT count(*), sum(n) FROM f.loose WHERE id < 100;
+\set SHOW_CONTEXT never
 SELECT count(*), sum(n) FROM f.loose WHERE id <= 100;
+\set SHOW_CONTEXT errors
 SET max_parallel_workers_per_gather = 0;
 SELECT count(*), sum(n) FROM f.loose WHERE id <= 100;
-RESET max_parallel_workers_per_gather;
+SET max_parallel_workers_per_gather = 2;
 -- not needed, not sent, not checked
 SELECT count(*), sum(id) FROM f.loose;
 
+SET max_parallel_workers_per_gather = 0;
 -- a NULL that passes the check; a text domain over an integer column
 ALTER FOREIGN TABLE f.loose ALTER n TYPE f.not_seven;
 SELECT id, n, n IS NULL AS is_null FROM f.loose WHERE id BETWEEN 98 AND 101 ORDER BY id;
@@ -44,7 +49,7 @@ SELECT max(n) FROM f.loose WHERE id < 10;
 ALTER FOREIGN TABLE f.loose ALTER n TYPE bigint;
 SELECT sum(n), pg_typeof(sum(n)) FROM f.loose;
 ALTER FOREIGN TABLE f.loose ALTER n TYPE float8, ALTER v TYPE varchar(16);
-EXPLAIN (VERBOSE, COSTS OFF) SELECT n, v FROM f.loose;
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT n, v FROM f.loose;
 SELECT sum(n), min(length(v)), max(length(v)) FROM f.loose;
 ALTER FOREIGN TABLE f.loose ALTER v TYPE varchar(2);
 SELECT id, v FROM f.loose WHERE id < 10 ORDER BY id;

@@ -56,7 +56,8 @@ $$;
 -- agree.  A way "8/3" had but 3 workers planned, "8/0" had no parallel plan.
 -- (EXECUTE, because plpgsql runs the plan of a plain SELECT INTO without
 -- workers.)
-CREATE FUNCTION check_query(query text, truth text, far text)
+CREATE FUNCTION check_query(query text, truth text, far text,
+                            workers int[] DEFAULT '{1,2,4,8}')
 RETURNS TABLE (result text, ways text)
 LANGUAGE plpgsql
 SET parallel_setup_cost = 0 SET parallel_tuple_cost = 0
@@ -65,7 +66,7 @@ AS $$
 DECLARE
     wrapped text := format('SELECT string_agg(q::text, chr(10) ORDER BY q::text) FROM (%s) q', query);
     all_results text[];
-    all_ways text[] := ARRAY['local', 'serial', '1', '2', '4', '8'];
+    all_ways text[] := ARRAY['local', 'serial'] || workers::text[];
     way record;
     plan record;
     one text;
@@ -94,10 +95,51 @@ $$;
 
 -- The same for all rows: their number and a checksum that does not depend on
 -- their order, of which only the number is shown.
-CREATE FUNCTION check_scan(truth text, far text, qual text DEFAULT 'true')
+CREATE FUNCTION check_scan(truth text, far text, workers int[] DEFAULT '{1,2,4,8}')
 RETURNS TABLE (rows text, ways text)
 LANGUAGE sql AS $$
     SELECT substring(result FROM '\d+'), ways FROM check_query(
-        format('SELECT count(*), sum(hashtextextended(x_::text, 0)::numeric)
-                FROM %%s x_ WHERE %s', replace(qual, '%', '%%')), truth, far)
+        'SELECT count(*), sum(hashtextextended(x_::text, 0)::numeric) FROM %s x_',
+        truth, far, workers)
+$$;
+
+-- Our sessions on the remote: role and state.  They end when they notice that
+-- nobody is there any more, so this waits until there are as many as expected.
+CREATE FUNCTION remote_sessions(expected int)
+RETURNS TABLE (role text, state text) LANGUAGE plpgsql AS $$
+BEGIN
+    FOR i IN 1..1000 LOOP
+        PERFORM pg_stat_clear_snapshot();
+        EXIT WHEN expected = (SELECT count(*) FROM pg_stat_activity
+                              WHERE application_name LIKE 'tidrange_fdw %'
+                                  AND datname = current_database());
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+    RETURN QUERY SELECT substring(a.application_name FROM 'tidrange_fdw \d+ (.*)'), a.state
+        FROM pg_stat_activity a
+        WHERE application_name LIKE 'tidrange_fdw %' AND datname = current_database()
+        ORDER BY 1;
+END
+$$;
+
+-- All that the error of a query says, except for the remote SQL.
+CREATE FUNCTION error_of(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    message text;
+    detail text;
+    hint text;
+    context text;
+BEGIN
+    EXECUTE query;
+    RETURN NEXT 'no error';
+EXCEPTION WHEN others THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT, context = PG_EXCEPTION_CONTEXT;
+    RETURN NEXT SQLSTATE || ': ' || message;
+    RETURN QUERY SELECT l FROM unnest(ARRAY['detail: ' || nullif(detail, ''), 'hint: ' || nullif(hint, '')]) l
+        WHERE l IS NOT NULL;
+    RETURN QUERY SELECT 'context: ' || regexp_replace(l, '^(remote SQL command: \w+).*', '\1 ...')
+        FROM regexp_split_to_table(context, '\n') l
+        WHERE l ~ 'remote|foreign';
+END
 $$;

@@ -32,5 +32,5 @@ SELECT * FROM check_query(
     'SELECT count(*), count(DISTINCT t), max(length(x.t || x.z)) FROM (SELECT * FROM %s ORDER BY t, z, a OFFSET 0) x',
     'r.text_length', 'f.text_length', '{4}');
 SELECT * FROM check_query(
-    'SELECT t.z = u.z, count(*), sum(length(t.t)) FROM %1$s t JOIN %1$s u ON t.t = u.z AND t.a = u.a GROUP BY 1',
+    'SELECT t.z = u.z, count(*), sum(length(t.t)) FROM %1$s t JOIN %1$s u ON t.z = u.z AND t.a = u.a GROUP BY 1',
     'r.text_length', 'f.text_length', '{4}');

@@ -395,6 +395,7 @@ sub finish
 	my ($self) = @_;
 	my $mark = $self->{mark};
 
+	$self->{timeout}->start(TidrangeTest::PATIENCE);
 	$self->{run}->pump
 	  until $self->{stdout} =~ $mark && $self->{stderr} =~ $mark;
 	$self->{elapsed} = time - $self->{started};
