@@ -22,11 +22,13 @@ OBJS = \
 	claim.o \
 	chunks.o \
 	stream.o \
+	columns.o \
 	codec.o \
 	codec_value.o \
 	scan.o \
 	parallel.o \
 	explain.o \
+	analyze.o \
 	import.o
 
 EXTENSION = tidrange_fdw

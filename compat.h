@@ -115,6 +115,13 @@ compat_create_wait_event_set(int nevents)
 #define COMPAT_FIRST_INFINITE_INTERVAL	170000
 #define COMPAT_LOCAL_VERSION			PG_VERSION_NUM
 
+/* A random fraction for sampling; the state became a struct in 15. */
+#if PG_VERSION_NUM >= 150000
+#define COMPAT_SAMPLER_RANDOM(state)	sampler_random_fract(&(state))
+#else
+#define COMPAT_SAMPLER_RANDOM(state)	sampler_random_fract(state)
+#endif
+
 /* A hand-built TupleDesc must be finished since 19. */
 #if PG_VERSION_NUM < 190000
 #define TupleDescFinalize(desc)	((void) (desc))

@@ -12,48 +12,11 @@
  */
 #include "postgres.h"
 
-#include "access/sysattr.h"
+#include "columns.h"
 #include "deparse.h"
 #include "explain.h"
 #include "scan.h"
 #include "utils/rel.h"
-
-/* The select list as it would be if both sides had the same types. */
-static char *
-assumed_select_list(TidrangeScan *scan, StringInfo text_columns)
-{
-	TupleDesc	desc = RelationGetDescr(scan->state->ss.ss_currentRelation);
-	StringInfoData list;
-	ListCell   *lc;
-
-	initStringInfo(&list);
-	foreach(lc, scan->plan.attnums)
-	{
-		AttrNumber	attnum = lfirst_int(lc);
-		Form_pg_attribute attribute;
-		RemoteColumn *column;
-		const char *reason;
-
-		if (list.len > 0)
-			appendStringInfoString(&list, ", ");
-		if (attnum == SelfItemPointerAttributeNumber)
-		{
-			appendStringInfoString(&list, "ctid");
-			continue;
-		}
-		attribute = TupleDescAttr(desc, attnum - 1);
-		column = codec_assume_remote(attribute,
-									 option_remote_column(scan->relid, attnum));
-		reason = codec_text_reason(attribute, column, COMPAT_LOCAL_VERSION);
-		codec_append_column(&list, column->name, column->output_function,
-							reason == NULL);
-		if (reason != NULL)
-			appendStringInfo(text_columns, "%s%s (%s)",
-							 text_columns->len > 0 ? ", " : "",
-							 NameStr(attribute->attname), reason);
-	}
-	return list.data;
-}
 
 /* What is sent to the remote, with $lo and $hi for a chunk's bounds. */
 static void
@@ -69,15 +32,17 @@ explain_remote_sql(TidrangeScan *scan, ExplainState *es)
 	if (!scan->prepared)
 	{
 		StringInfoData relation;
-		StringInfoData text_columns;
+		SelectList	list;
 
 		initStringInfo(&relation);
-		initStringInfo(&text_columns);
 		deparse_relation(&relation, scan->options.schema_name,
 						 scan->options.table_name);
 		name = relation.data;
-		select_list = assumed_select_list(scan, &text_columns);
-		text = text_columns.data;
+		columns_choose(&list, scan->relid,
+					   RelationGetDescr(scan->state->ss.ss_currentRelation),
+					   scan->plan.attnums, NULL, COMPAT_LOCAL_VERSION);
+		select_list = list.text;
+		text = list.text_columns;
 	}
 	initStringInfo(&sql);
 	scan_append_select(&sql, select_list, name, chunked,

@@ -30,6 +30,7 @@
 #include "access/sysattr.h"
 #include "access/xact.h"
 #include "catalog/pg_class.h"
+#include "columns.h"
 #include "compat.h"
 #include "ctid.h"
 #include "deparse.h"
@@ -587,32 +588,6 @@ find_remote_table(TidrangeScan *scan, Connection **conn)
 	return snapshot_add_table(*conn, scan->relid);
 }
 
-/*
- * Do the columns of the pushed quals have the types that they were written for?
- * Otherwise the same operator name may mean something else there, or the remote
- * value may only match once it has been converted.
- */
-static bool
-quals_fit(TidrangeScan *scan, RemoteTable *table)
-{
-	TupleDesc	desc = RelationGetDescr(scan->state->ss.ss_currentRelation);
-	ListCell   *lc;
-
-	foreach(lc, scan->plan.qual_attnums)
-	{
-		AttrNumber	attnum = lfirst_int(lc);
-		RemoteColumn *column;
-
-		column = remote_table_column(table,
-									 option_remote_column(scan->relid, attnum));
-		/* A missing column is for the remote to report. */
-		if (column != NULL &&
-			!codec_same_type(TupleDescAttr(desc, attnum - 1), column))
-			return false;
-	}
-	return true;
-}
-
 /* Fetch the columns of the quals and send no WHERE. */
 static void
 plan_local_filter(TidrangeScan *scan)
@@ -624,61 +599,6 @@ plan_local_filter(TidrangeScan *scan)
 												scan->plan.qual_attnums);
 	scan->plan.fragments = NIL;
 	MemoryContextSwitchTo(oldcontext);
-}
-
-/* Choose each column's format and write the select list. */
-static void
-choose_formats(TidrangeScan *scan, RemoteTable *table)
-{
-	TupleDesc	desc = RelationGetDescr(scan->state->ss.ss_currentRelation);
-	int			ncolumns = list_length(scan->plan.attnums);
-	StringInfoData list;
-	StringInfoData text;
-	ListCell   *lc;
-	int			i = 0;
-
-	initStringInfo(&list);
-	initStringInfo(&text);
-	scan->remote.binary = palloc0(Max(ncolumns, 1) * sizeof(bool));
-	foreach(lc, scan->plan.attnums)
-	{
-		AttrNumber	attnum = lfirst_int(lc);
-		Form_pg_attribute attribute;
-		RemoteColumn *column;
-		char	   *name;
-		const char *reason;
-
-		if (i > 0)
-			appendStringInfoString(&list, ", ");
-		if (attnum == SelfItemPointerAttributeNumber)
-		{
-			appendStringInfoString(&list, "ctid");
-			scan->remote.binary[i++] = true;
-			continue;
-		}
-		attribute = TupleDescAttr(desc, attnum - 1);
-		name = option_remote_column(scan->relid, attnum);
-		column = remote_table_column(table, name);
-		if (column == NULL)
-			ereport(ERROR,
-					(errcode(ERRCODE_UNDEFINED_COLUMN),
-					 errmsg("column \"%s\" of remote table %s does not exist",
-							name, table->name),
-					 errhint("Alter the foreign table, or set the column's option column_name."),
-					 errcontext("column \"%s\" of foreign table \"%s\"",
-								NameStr(attribute->attname),
-								scan->relation_name)));
-		reason = codec_text_reason(attribute, column,
-								   scan->ticket.server_version);
-		scan->remote.binary[i++] = reason == NULL;
-		codec_append_column(&list, name, column->output_function,
-							reason == NULL);
-		if (reason != NULL)
-			appendStringInfo(&text, "%s%s (%s)", text.len > 0 ? ", " : "",
-							 NameStr(attribute->attname), reason);
-	}
-	scan->remote.select_list = list.data;
-	scan->remote.text_columns = text.data;
 }
 
 /* A view may have a column of its own called ctid: it must not be taken. */
@@ -705,6 +625,8 @@ prepare(TidrangeScan *scan, bool parallel)
 	MemoryContext oldcontext;
 	Connection *conn;
 	RemoteTable *table = find_remote_table(scan, &conn);
+	TupleDesc	desc = RelationGetDescr(scan->state->ss.ss_currentRelation);
+	SelectList	list;
 
 	check_ctid(scan, table);
 	oldcontext = MemoryContextSwitchTo(scan->context);
@@ -718,12 +640,16 @@ prepare(TidrangeScan *scan, bool parallel)
 	if (scan->remote.whole_reason == NULL && !parallel)
 		scan->remote.whole_reason = "one participant";
 	scan->remote.chunked = scan->remote.whole_reason == NULL;
-	if (!quals_fit(scan, table))
+	if (!columns_same_types(scan->relid, desc, scan->plan.qual_attnums, table))
 	{
 		scan->remote.filter_locally = true;
 		plan_local_filter(scan);
 	}
-	choose_formats(scan, table);
+	columns_choose(&list, scan->relid, desc, scan->plan.attnums, table,
+				   scan->ticket.server_version);
+	scan->remote.select_list = list.text;
+	scan->remote.binary = list.binary;
+	scan->remote.text_columns = list.text_columns;
 	scan_set_remote(scan, &scan->remote);
 
 	/* Take the index locks now: a chunk may come when a REINDEX waits. */

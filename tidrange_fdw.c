@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "analyze.h"
 #include "compat.h"
 #include "codec.h"
 #include "connection.h"
@@ -143,6 +144,13 @@ tidrangeImportForeignSchema(ImportForeignSchemaStmt *stmt, Oid serverid)
 	return import_schema(stmt, serverid);
 }
 
+static bool
+tidrangeAnalyzeForeignTable(Relation relation, AcquireSampleRowsFunc *func,
+							BlockNumber *totalpages)
+{
+	return analyze_table(relation, func, totalpages);
+}
+
 /*
  * The functions of the wrapper.
  */
@@ -168,6 +176,7 @@ tidrange_fdw_handler(PG_FUNCTION_ARGS)
 	routine->ShutdownForeignScan = tidrangeShutdownForeignScan;
 
 	routine->ExplainForeignScan = tidrangeExplainForeignScan;
+	routine->AnalyzeForeignTable = tidrangeAnalyzeForeignTable;
 	routine->ImportForeignSchema = tidrangeImportForeignSchema;
 
 	PG_RETURN_POINTER(routine);

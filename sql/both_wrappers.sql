@@ -30,8 +30,10 @@ SELECT * FROM check_scan('r.both', 'f.both', '{2}');
 SELECT count(*), sum(id) FROM f.both_peer WHERE v LIKE 'x%';
 EXPLAIN (COSTS OFF) SELECT count(*), sum(a.id), count(DISTINCT b.id) FROM f.both a JOIN f.both_peer b USING (id);
 SELECT count(*), sum(a.id), count(DISTINCT b.id) FROM f.both a JOIN f.both_peer b USING (id);
+\set VERBOSITY terse
 ALTER SERVER peer OPTIONS (ADD chunk_blocks '1');
 ALTER SERVER loopback OPTIONS (ADD fetch_size '1');
+\set VERBOSITY default
 
 -- the other first
 \c -

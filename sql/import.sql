@@ -62,7 +62,7 @@ BEGIN;
 SELECT count(*) FROM import.parent;
 IMPORT FOREIGN SCHEMA "Imp.ort" LIMIT TO (plain) FROM SERVER loopback INTO import;
 SELECT count(*) FROM import.plain;
-DECLARE c CURSOR FOR SELECT * FROM import.plain;
+DECLARE c CURSOR FOR SELECT id FROM import.plain;
 FETCH FROM c;
 IMPORT FOREIGN SCHEMA "Imp.ort" LIMIT TO (v) FROM SERVER loopback INTO import;
 ROLLBACK;

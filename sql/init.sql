@@ -82,7 +82,7 @@ BEGIN
             all_ways[way.i] := way.name ||
                 CASE WHEN plan.planned <> way.name::int THEN '/' || plan.planned ELSE '' END ||
                 CASE WHEN plan.planned > 0 AND NOT plan.launched THEN ' (none launched)' ELSE '' END ||
-                CASE WHEN NOT plan.finished THEN ' (unfinished)' ELSE '' END;
+                CASE WHEN NOT plan.finished AND query !~ 'LIMIT' THEN ' (unfinished)' ELSE '' END;
         END IF;
         EXECUTE format(wrapped, far) INTO one;
         all_results := all_results || one;

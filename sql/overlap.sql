@@ -25,7 +25,9 @@ EXPLAIN (COSTS OFF) :both;
 SET max_parallel_workers_per_gather = 0;
 EXPLAIN (COSTS OFF) :both;
 :both;
-RESET enable_parallel_hash; RESET enable_mergejoin; SET max_parallel_workers_per_gather = 2;
+RESET enable_parallel_hash;
+RESET enable_mergejoin;
+SET max_parallel_workers_per_gather = 2;
 
 SET enable_hashjoin = off;
 EXPLAIN (COSTS OFF) :both;

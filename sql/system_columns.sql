@@ -5,7 +5,7 @@ SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 2;
 
 CREATE TABLE r.sys (id int, v text) WITH (fillfactor = 10, autovacuum_enabled = off);
-INSERT INTO r.sys SELECT i, repeat('x', 300) FROM generate_series(1, 40) i;
+INSERT INTO r.sys SELECT i, repeat('x', 400) FROM generate_series(1, 40) i;
 SELECT import_far('sys');
 
 EXPLAIN (VERBOSE, COSTS OFF) SELECT ctid, id FROM f.sys;
@@ -15,18 +15,17 @@ SELECT * FROM check_query('SELECT count(*) FROM %s WHERE ctid IS NOT NULL', 'r.s
 SELECT * FROM check_query('SELECT count(*) FROM %s WHERE ctid < ''(1,0)''', 'r.sys', 'f.sys', '{2}');
 SELECT * FROM check_query('SELECT count(*) FROM %1$s a JOIN %1$s b ON a.ctid = b.ctid AND a.id = b.id',
                           'r.sys', 'f.sys', '{2}');
--- kept here: the ctid is needed but not the condition's other parts
+-- a condition on the ctid that is evaluated here
 EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM f.sys WHERE ctid::text LIKE '(3,%' AND random() >= 0;
 SELECT count(*) FROM f.sys WHERE ctid::text LIKE '(3,%' AND random() >= 0;
 
 SELECT tableoid::regclass, count(*) FROM f.sys GROUP BY 1;
 SELECT count(*) FROM f.sys WHERE tableoid = 'f.sys'::regclass;
 SELECT count(*) FROM f.sys WHERE tableoid = 'r.sys'::regclass;
-EXPLAIN (VERBOSE, COSTS OFF) SELECT tableoid, id FROM f.sys WHERE tableoid = 'f.sys'::regclass;
-SELECT sys, ctid, tableoid::regclass FROM f.sys WHERE id = 7;
-SELECT f.sys.*::text = r.sys.*::text AS same FROM f.sys JOIN r.sys USING (ctid) WHERE f.sys.id = 7;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT tableoid, id FROM f.sys;
+SELECT id, ctid, tableoid::regclass, sys IS NOT NULL AS whole FROM f.sys WHERE id = 7;
 
--- what the remote has no meaningful value for here
+-- the others have no meaning here, which is said
 SELECT count(*) FROM f.sys WHERE xmin IS NULL;
 SELECT count(xmax), count(cmin), count(cmax) FROM f.sys;
 

@@ -48,7 +48,9 @@ SELECT c, b2 FROM f.few WHERE c = 70;
 CREATE FOREIGN TABLE f.few_other (
     b text OPTIONS (column_name 'a'), a text OPTIONS (column_name 'b'), d int OPTIONS (column_name 'Col.C'))
     SERVER loopback OPTIONS (schema_name 'r', table_name 'few', chunk_blocks '1', parallel_workers '2');
-EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM f.few_other WHERE b = '7';
+SET max_parallel_workers_per_gather = 0;
+EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM f.few_other WHERE b = '7';
+SET max_parallel_workers_per_gather = 2;
 SELECT * FROM f.few_other WHERE b = '7';
 SELECT * FROM f.few_other WHERE a = 'b7';
 SELECT * FROM check_scan('(SELECT a::text AS b, b AS a, "Col.C" FROM r.few)', 'f.few_other', '{2}');

@@ -15,14 +15,14 @@ my $pair = TidrangeTest->new(chunk_blocks => 8);
 my $source = $pair->source;
 my $destination = $pair->destination;
 
-# Of `guarded` the rows up to 100 come at once, the others when the source's gate
+# Of `guarded` the rows up to 1500 come at once, the others when the source's gate
 # is open.  A policy is the way to make a remote scan slow: quals with functions of
 # ours are not sent.
 $pair->create_table('ledger', 3000);
 $pair->create_table('guarded', 3000);
 $pair->remote_sql(<<'SQL');
 ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
-CREATE POLICY guard ON guarded USING (id <= 100 OR gate(id));
+CREATE POLICY guard ON guarded USING (id <= 1500 OR gate(id));
 CREATE ROLE reader LOGIN;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
 GRANT EXECUTE ON FUNCTION pg_stat_file(text, boolean) TO reader;
@@ -229,7 +229,9 @@ foreach my $workers (0, 3)
 
 # ----- enough rows ---------------------------------------------------------------
 
-# The others wait for rows that do not come; they must be told.
+# The others wait for rows that do not come; they must be told.  (A worker's rows
+# reach the leader only when they fill a part of the queue, so enough of them must
+# come at once.)
 foreach my $participation (qw(on off))
 {
 	my $name = "leader participation $participation";
@@ -241,8 +243,11 @@ foreach my $participation (qw(on off))
 		'SELECT count(*) FROM (SELECT id FROM guarded OFFSET 3 LIMIT 2) q',
 		'SELECT EXISTS (SELECT FROM guarded WHERE v IS NOT NULL)::int')
 	{
+		like($session->query("EXPLAIN (COSTS OFF) $query"),
+			qr/Gather.*Parallel Foreign Scan/s,
+			"$name: a parallel plan for $query");
 		TidrangeTest::shut_gate($source);
-		like($session->query($query), qr/^[125]$/, "$name: $query");
+		like($session->query($query), qr/^[125]$/, "$name: its result");
 		cmp_ok($session->elapsed, '<', 2 * SOON, "$name: it returns in time");
 		$pair->remote_rests("$name: the remote rests");
 		TidrangeTest::open_gate($source);
