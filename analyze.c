@@ -206,6 +206,30 @@ read_sample(Stream *stream, Codec *codec, TupleDesc desc,
 	return seen;
 }
 
+/* Run the statement of `request` and sample its rows. */
+static double
+run_sample(ConnectionPool *pool, const StreamRequest *request, Codec *codec,
+		   TupleDesc desc, HeapTuple *rows, int target)
+{
+	WaitLimits	limits = {0};
+	Stream		stream = {0};
+	volatile double seen = 0;
+
+	PG_TRY();
+	{
+		stream_open(&stream, pool->control, request, &limits);
+		seen = read_sample(&stream, codec, desc, rows, target);
+	}
+	PG_CATCH();
+	{
+		/* The connection must not remember a stream that is gone. */
+		stream_abandon(&stream);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return seen;
+}
+
 /*
  * AcquireSampleRowsFunc.
  */
@@ -222,11 +246,9 @@ acquire_sample_rows(Relation relation, int elevel, HeapTuple *rows,
 	double		blocks = Min((double) targrows, (double) table->nblocks);
 	double		block_fraction = 1;
 	double		row_fraction;
-	volatile double read = 0;
+	double		read;
 	SelectList	list;
 	StreamRequest request = {0};
-	WaitLimits	limits = {0};
-	Stream		stream = {0};
 
 	if (has_blocks(table) && table->nblocks > 0)
 		block_fraction = blocks / table->nblocks;
@@ -240,19 +262,8 @@ acquire_sample_rows(Relation relation, int elevel, HeapTuple *rows,
 								row_fraction);
 	request.relation = table->name;
 	request.oid = table->oid;
-	PG_TRY();
-	{
-		stream_open(&stream, pool->control, &request, &limits);
-		read = read_sample(&stream, make_codec(desc, attnums, &list), desc,
-						   rows, targrows);
-	}
-	PG_CATCH();
-	{
-		/* The connection must not remember a stream that is gone. */
-		stream_abandon(&stream);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
+	read = run_sample(pool, &request, make_codec(desc, attnums, &list), desc,
+					  rows, targrows);
 
 	*totalrows = read / row_fraction / block_fraction;
 	*totaldeadrows = 0;
