@@ -367,6 +367,7 @@ codec_create(TupleDesc desc, const AttrNumber *attnums, const bool *binary,
 											   "tidrange_fdw row",
 											   ALLOCSET_DEFAULT_SIZES);
 	codec->ncolumns = ncolumns;
+	codec->current = -1;
 	for (i = 0; i < ncolumns; i++)
 	{
 		CodecColumn *column = &codec->columns[i];

@@ -416,12 +416,23 @@ connection_server_version(const Connection *conn)
  * ----------
  */
 
+/* Nobody reads from the connection any more; the stream learns of it. */
+void
+connection_return(Connection *conn)
+{
+	if (conn->borrower != NULL)
+		*conn->borrower = NULL;
+	conn->borrower = NULL;
+}
+
 /* Close and forget.  Never blocks, never fails. */
 void
 connection_close(Connection *conn)
 {
 	ConnectionPool *pool = conn->pool;
 
+	/* The stream may outlive us: an aborted scan's memory goes last. */
+	connection_return(conn);
 	connection_clear_results(conn);
 	if (conn->events != NULL)
 		FreeWaitEventSet(conn->events);

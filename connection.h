@@ -63,7 +63,9 @@ typedef struct Connection
 	bool		dirty;			/* its stream was abandoned in mid-answer */
 	bool		has_savepoint;	/* a COPY's savepoint is open */
 	bool		chunk_settings; /* planner settings of chunks are in force */
-	void	   *borrower;		/* the stream that reads from it; NULL: free */
+	struct Connection **borrower;	/* the pointer to us of the stream that
+									 * reads from us; NULL: free */
+	bool		parkable;		/* and that stream belongs to a scan */
 	List	   *locked;			/* remote OIDs it has locked and checked */
 	PGresult  **results;		/* of the last connection_exec */
 	int			nresults;
@@ -101,6 +103,7 @@ extern Connection *connection_open(ConnectionPool *pool,
 								   const ConnectionPeer *peer,
 								   const char *role, const WaitLimits *limits,
 								   RemoteError *error);
+extern void connection_return(Connection *conn);
 extern void connection_close(Connection *conn);
 extern Connection *connection_control(ConnectionPool *pool,
 									  const WaitLimits *limits,

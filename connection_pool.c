@@ -129,7 +129,7 @@ end_control(ConnectionPool *pool, bool commit)
 		return;
 	limits.deadline = connection_deadline(commit ? END_COMMIT_MS : END_ABORT_MS);
 	limits.no_interrupts = true;
-	conn->borrower = NULL;
+	connection_return(conn);
 
 	if (PQstatus(conn->pg) != CONNECTION_OK)
 		good = false;

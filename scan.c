@@ -353,18 +353,19 @@ nothing_left(void *arg)
 	return stop_requested(scan) || claim_exhausted(scan->claim);
 }
 
-/* The scan whose stream this is. */
+/* The scan whose stream reads from the connection. */
 static TidrangeScan *
-stream_owner(Stream *stream)
+borrowing_scan(Connection *conn)
 {
-	return (TidrangeScan *) ((char *) stream - offsetof(TidrangeScan, stream));
+	return (TidrangeScan *) ((char *) conn->borrower -
+							 offsetof(TidrangeScan, stream.conn));
 }
 
 /* Take the connection away from the stream that reads from it. */
 static void
 park_borrower(Connection *conn)
 {
-	TidrangeScan *owner = stream_owner(conn->borrower);
+	TidrangeScan *owner = borrowing_scan(conn);
 	WaitLimits	limits = {0};
 
 	stream_park(&owner->stream, owner->context, &limits);
@@ -507,7 +508,7 @@ require_connection(TidrangeScan *scan)
 	if (conn != NULL)
 		return conn;
 	conn = find_locked(scan->pool, scan->remote.oid);
-	if (conn != NULL && conn->borrower != NULL)
+	if (conn != NULL && conn->borrower != NULL && conn->parkable)
 	{
 		park_borrower(conn);
 		return conn;
@@ -581,7 +582,7 @@ find_remote_table(TidrangeScan *scan, Connection **conn)
 	if (*conn == NULL)
 	{
 		*conn = pool->control;
-		if (*conn == NULL || (*conn)->borrower == NULL)
+		if (*conn == NULL || (*conn)->borrower == NULL || !(*conn)->parkable)
 			connection_report(ERROR, &error, pool, NULL);
 		park_borrower(*conn);
 	}
@@ -946,6 +947,7 @@ begin_chunk(TidrangeScan *scan)
 	request.relation = scan->remote.name;
 	request.oid = scan->remote.oid;
 	request.chunked = scan->remote.chunked;
+	request.parkable = true;
 	request.lower = scan->lower;
 	request.upper = scan->upper;
 	scan->round_trips_before = conn->round_trips;

@@ -130,7 +130,8 @@ stream_open(Stream *stream, Connection *conn, const StreamRequest *request,
 	stream->tag_rows = -1;
 	stream->bytes = 0;
 	stream->answer_seconds = 0;
-	conn->borrower = stream;
+	conn->borrower = &stream->conn;
+	conn->parkable = request->parkable;
 	if (conn->is_control)
 		conn->has_savepoint = true;
 	else
@@ -154,8 +155,7 @@ static void
 release_connection(Stream *stream)
 {
 	stream->conn->has_savepoint = false;
-	stream->conn->borrower = NULL;
-	stream->conn = NULL;
+	connection_return(stream->conn);
 	stream->phase = STREAM_CLOSED;
 }
 
@@ -422,6 +422,15 @@ stream_next(Stream *stream, const WaitLimits *limits, char **row, int *length)
 	{
 		StreamStatus status;
 
+		if (unlikely(stream->conn == NULL) && stream->phase < STREAM_PARKED &&
+			stream->phase > STREAM_CLOSED)
+			ereport(ERROR,
+					(errcode(ERRCODE_CONNECTION_FAILURE),
+					 errmsg("connection to the remote server was lost"),
+					 errhint("Retry the transaction."),
+					 errcontext("remote SQL command: %s",
+								stream->request.copy_sql)));
+
 		switch (stream->phase)
 		{
 			case STREAM_COPYING:
@@ -513,8 +522,7 @@ stream_close(Stream *stream)
 	forget_rows(stream);
 	if (conn == NULL)
 		return;
-	stream->conn = NULL;
-	conn->borrower = NULL;
+	connection_return(conn);
 	if (!conn->is_control)
 		connection_close(conn);
 	else
@@ -540,8 +548,7 @@ stream_abandon(Stream *stream)
 	forget_rows(stream);
 	if (conn == NULL)
 		return;
-	stream->conn = NULL;
-	conn->borrower = NULL;
+	connection_return(conn);
 	if (conn->is_control)
 		conn->dirty = true;
 	else

@@ -34,6 +34,7 @@ typedef struct StreamRequest
 	const char *copy_sql;		/* COPY (SELECT ...) TO STDOUT (FORMAT binary) */
 	const char *relation;		/* qualified and quoted name */
 	Oid			oid;			/* what the name must mean */
+	bool		parkable;		/* the stream is a scan's: see scan.c */
 	bool		chunked;		/* copy_sql looks at tidrange.lo and .hi */
 	const char *lower;			/* their values */
 	const char *upper;

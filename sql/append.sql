@@ -43,7 +43,7 @@ RESET enable_parallel_append;
 SELECT * FROM check_query('SELECT * FROM (SELECT id FROM %s ORDER BY id DESC LIMIT 3) x', 'r.all_a', 'f.parts', '{3}');
 SELECT * FROM check_query('SELECT count(*) FROM (SELECT id FROM %s LIMIT 77) x', 'r.all_a', 'f.parts');
 SELECT * FROM check_query('SELECT count(*), sum(a.id) FROM %1$s a JOIN %1$s b USING (id)', 'r.all_a', 'f.parts', '{1,3}');
-SELECT tableoid::regclass, count(*) FROM f.parts GROUP BY 1 ORDER BY 1::text;
+SELECT tableoid::regclass, count(*) FROM f.parts GROUP BY 1 ORDER BY tableoid::regclass::text COLLATE "C";
 
 -- pruned: when planned, and when run
 EXPLAIN (COSTS OFF) SELECT count(*) FROM f.parts WHERE id < 100;

@@ -39,6 +39,21 @@ SELECT result, ways, bounds FROM unnest(ARRAY[
     check_query('SELECT count(*), min(ctid), max(ctid) FROM %s WHERE ' || bounds,
                 'r.wide', 'f.wide', '{3}');
 
+-- only the blocks between the bounds are claimed
+CREATE FUNCTION blocks_claimed(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+        RETURN QUERY SELECT trim(line) WHERE line ~ 'Blocks';
+    END LOOP;
+END
+$$;
+SELECT blocks_claimed('SELECT count(*) FROM f.wide');
+SELECT blocks_claimed($$SELECT count(*) FROM f.wide WHERE ctid >= '(10,0)'$$);
+SELECT blocks_claimed($$SELECT count(*) FROM f.wide WHERE ctid <= '(20,1)'$$);
+SELECT blocks_claimed($$SELECT count(*) FROM f.wide WHERE ctid >= '(10,0)' AND ctid < '(20,0)'$$);
+
 -- every size of a chunk around that of the table
 CREATE FUNCTION check_chunk_blocks(n bigint) RETURNS TABLE (rows text, ways text)
 LANGUAGE plpgsql AS $$

@@ -42,6 +42,7 @@ ALTER SERVER option_server OPTIONS (SET fdw_startup_cost '-0.1');
 ALTER SERVER option_server OPTIONS (SET fdw_tuple_cost 'NaN');
 ALTER SERVER option_server OPTIONS (SET fdw_tuple_cost 'infinity');
 ALTER SERVER option_server OPTIONS (SET keep_connections 'maybe');
+ALTER SERVER option_server OPTIONS (ADD use_remote_estimate 'maybe');
 ALTER SERVER option_server OPTIONS (SET port '65536');
 ALTER SERVER option_server OPTIONS (SET port '5432,0');
 ALTER SERVER option_server OPTIONS (SET connect_timeout '10s');

@@ -46,12 +46,30 @@ RESET enable_mergejoin;
 RESET enable_material;
 RESET enable_memoize;
 
+-- nothing that the remote could look up: every row, again and again
+SET max_parallel_workers_per_gather = 0;
+SET enable_material = off;
+EXPLAIN (VERBOSE, COSTS OFF)
+SELECT count(*) FROM generate_series(1, 3) g LEFT JOIN f.again a ON a.id + random() * 0 > g;
+SELECT count(*) FROM generate_series(1, 3) g LEFT JOIN f.again a ON a.id + random() * 0 > g;
+RESET enable_material;
+SET max_parallel_workers_per_gather = 2;
+
 -- a recursive query that reads the table each round
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+EXPLAIN (COSTS OFF) WITH RECURSIVE walk(id) AS (
+    SELECT 1
+    UNION ALL
+    SELECT a.id FROM walk w JOIN f.again a ON a.id = w.id + 7)
+SELECT array_agg(id) FROM walk;
 WITH RECURSIVE walk(id) AS (
     SELECT 1
     UNION ALL
     SELECT a.id FROM walk w JOIN f.again a ON a.id = w.id + 7)
 SELECT array_agg(id) FROM walk;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
 
 -- an InitPlan's result in the workers
 EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM f.again WHERE id < (SELECT 30);

@@ -10,7 +10,7 @@ SELECT import_far('sys');
 
 EXPLAIN (VERBOSE, COSTS OFF) SELECT ctid, id FROM f.sys;
 SELECT * FROM check_scan('(SELECT ctid, * FROM r.sys)', '(SELECT ctid, * FROM f.sys)');
-SELECT * FROM check_query('SELECT ctid, id FROM %s WHERE ctid = ''(3,2)''', 'r.sys', 'f.sys', '{2}');
+SELECT * FROM check_query('SELECT ctid, id FROM %s WHERE ctid = ''(3,1)''', 'r.sys', 'f.sys', '{2}');
 SELECT * FROM check_query('SELECT count(*) FROM %s WHERE ctid IS NOT NULL', 'r.sys', 'f.sys', '{2}');
 SELECT * FROM check_query('SELECT count(*) FROM %s WHERE ctid < ''(1,0)''', 'r.sys', 'f.sys', '{2}');
 SELECT * FROM check_query('SELECT count(*) FROM %1$s a JOIN %1$s b ON a.ctid = b.ctid AND a.id = b.id',
