@@ -763,9 +763,9 @@ drain(Connection *conn, const WaitLimits *limits, RemoteError *error)
 }
 
 /*
- * Make a control connection usable whose stream was given up in mid-answer:
- * cancel the command, read its end, go back to before it.  The lock and the
- * snapshot survive.  False if that was not possible within the limits.
+ * Make a connection usable whose command failed or was given up in mid-answer:
+ * cancel it, read its end, go back to before it.  Lock and snapshot survive.
+ * False if that was not possible within the limits.
  */
 bool
 connection_recover(Connection *conn, const WaitLimits *limits,
@@ -788,14 +788,8 @@ connection_recover(Connection *conn, const WaitLimits *limits,
 	/* A cancel that came late may hit the first try. */
 	for (tries = 0; tries < 2; tries++)
 	{
-		if (connection_exec(conn,
-							"ROLLBACK TO SAVEPOINT tidrange_copy; "
-							"RELEASE SAVEPOINT tidrange_copy",
-							limits, error))
-		{
-			conn->has_savepoint = false;
+		if (connection_exec(conn, CONNECTION_TO_SAVEPOINT, limits, error))
 			return true;
-		}
 		if (error->sqlstate != ERRCODE_QUERY_CANCELED)
 			break;
 	}

@@ -61,7 +61,7 @@ typedef struct Connection
 	bool		is_control;		/* holds the locks and exports the snapshot */
 	bool		in_transaction; /* our remote transaction is open */
 	bool		dirty;			/* its stream was abandoned in mid-answer */
-	bool		has_savepoint;	/* a COPY's savepoint is open */
+	bool		has_savepoint;	/* its standing savepoint exists */
 	bool		chunk_settings; /* planner settings of chunks are in force */
 	struct Connection **borrower;	/* the pointer to us of the stream that
 									 * reads from us; NULL: free */
@@ -91,6 +91,18 @@ struct ConnectionPool
 	bool		snapshot_lost;	/* the control connection broke in this
 								 * transaction */
 };
+
+/*
+ * The savepoint that stands in every remote transaction of ours once it has its
+ * snapshot.  Whatever is cancelled or fails afterwards, going back to it leaves
+ * snapshot and table locks in place.  A savepoint made along with each command
+ * would not do: the cancel might come before it.  To keep a lock, the savepoint
+ * is moved beyond it.
+ */
+#define CONNECTION_SET_SAVEPOINT	"SAVEPOINT tidrange_base"
+#define CONNECTION_TO_SAVEPOINT		"ROLLBACK TO SAVEPOINT tidrange_base"
+#define CONNECTION_MOVE_SAVEPOINT \
+	"RELEASE SAVEPOINT tidrange_base; SAVEPOINT tidrange_base"
 
 /* GUC tidrange_fdw.log_remote_sql */
 extern bool connection_log_sql;

@@ -138,7 +138,7 @@ query_remote(ConnectionPool *pool, ImportForeignSchemaStmt *stmt)
 				 errhint("Close open cursors on its foreign tables first.")));
 
 	initStringInfo(&sql);
-	appendStringInfoString(&sql, in_snapshot ? "SAVEPOINT tidrange_copy; " :
+	appendStringInfoString(&sql, in_snapshot ? "" :
 						   "START TRANSACTION READ ONLY; ");
 	appendStringInfoString(&sql, "SET LOCAL search_path = pg_catalog; "
 						   "SET LOCAL quote_all_identifiers = off; "
@@ -146,16 +146,12 @@ query_remote(ConnectionPool *pool, ImportForeignSchemaStmt *stmt)
 	deparse_string_literal(&sql, stmt->remote_schema);
 	appendStringInfoString(&sql, "; ");
 	append_query(&sql, stmt, connection_server_version(conn));
-	appendStringInfoString(&sql, in_snapshot ?
-						   "; ROLLBACK TO SAVEPOINT tidrange_copy"
-						   "; RELEASE SAVEPOINT tidrange_copy" :
+	appendStringInfoString(&sql, in_snapshot ? "; " CONNECTION_TO_SAVEPOINT :
 						   "; COMMIT TRANSACTION");
 	conn->in_transaction = true;
-	conn->has_savepoint = in_snapshot;
 	if (!connection_exec(conn, sql.data, &limits, &error))
 		connection_report(ERROR, &error, pool, sql.data);
 	conn->in_transaction = in_snapshot;
-	conn->has_savepoint = false;
 	return conn;
 }
 

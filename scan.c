@@ -378,9 +378,8 @@ make_ready(Connection *conn)
 {
 	if (conn->borrower != NULL || PQstatus(conn->pg) != CONNECTION_OK)
 		return false;
-	if (conn->is_control &&
-		(conn->dirty || conn->has_savepoint ||
-		 PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE))
+	if (conn->is_control && conn->in_transaction &&
+		(conn->dirty || PQtransactionStatus(conn->pg) != PQTRANS_INTRANS))
 	{
 		WaitLimits	limits = connection_limits(5000);
 		RemoteError error;
@@ -465,13 +464,7 @@ try_connection(TidrangeScan *scan, const WaitLimits *limits,
 		return conn;
 	*retry = error->sqlstate == ERRCODE_LOCK_NOT_AVAILABLE;
 	if (conn->is_control)
-	{
-		WaitLimits	recover_limits = connection_limits(5000);
-		RemoteError recover_error;
-
-		if (!connection_recover(conn, &recover_limits, &recover_error))
-			connection_lose_control(scan->pool);
-	}
+		make_ready(conn);
 	else
 		connection_close(conn);
 	return NULL;

@@ -117,21 +117,19 @@ size_question(List *relids)
 	return sql.data;
 }
 
-/* The message that asks it; in_snapshot: between savepoints. */
+/* The message that asks it; in_snapshot: before the savepoint. */
 static char *
 wrap_question(const char *question, bool in_snapshot)
 {
-	return psprintf("%s; SET LOCAL statement_timeout = '2s'; "
+	return psprintf("%sSET LOCAL statement_timeout = '2s'; "
 					"SET LOCAL lock_timeout = '2s'; "
 					"SET LOCAL search_path = pg_catalog; "
 					"SET LOCAL datestyle = 'ISO'; "
 					"SET LOCAL intervalstyle = 'postgres'; "
 					"%s; %s",
-					in_snapshot ? "SAVEPOINT tidrange_copy" :
-					"START TRANSACTION READ ONLY",
+					in_snapshot ? "" : "START TRANSACTION READ ONLY; ",
 					question,
-					in_snapshot ? "ROLLBACK TO SAVEPOINT tidrange_copy; "
-					"RELEASE SAVEPOINT tidrange_copy" :
+					in_snapshot ? CONNECTION_TO_SAVEPOINT :
 					"COMMIT TRANSACTION");
 }
 
@@ -186,12 +184,10 @@ ask(ConnectionPool *pool, const char *question)
 			(in_snapshot ? PQTRANS_INTRANS : PQTRANS_IDLE))
 			return NULL;
 		conn->in_transaction = true;
-		conn->has_savepoint = in_snapshot;
 		if (connection_exec(conn, wrap_question(question, in_snapshot),
 							&limits, &error))
 		{
 			conn->in_transaction = in_snapshot;
-			conn->has_savepoint = false;
 			return conn;
 		}
 		alive = PQstatus(conn->pg) == CONNECTION_OK;

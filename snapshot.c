@@ -268,6 +268,7 @@ lock_and_measure(ConnectionPool *pool, List *tables, RemoteError *error,
 	initStringInfo(&sql);
 	append_lock(&sql, tables);
 	append_measure(&sql, tables, true);
+	appendStringInfoString(&sql, "; " CONNECTION_SET_SAVEPOINT);
 	*sql_text = sql.data;
 	return connection_exec(pool->control, sql.data, &limits, error);
 }
@@ -284,25 +285,28 @@ lock_singly_and_measure(ConnectionPool *pool, List *tables)
 	ListCell   *lc;
 
 	initStringInfo(&sql);
+	control_exec(pool, CONNECTION_SET_SAVEPOINT);
 	foreach(lc, tables)
 	{
 		RemoteTable *table = lfirst(lc);
 		RemoteError error;
 
 		resetStringInfo(&sql);
-		appendStringInfoString(&sql, "SAVEPOINT tidrange_copy; ");
 		append_lock(&sql, list_make1(table));
-		appendStringInfoString(&sql, "RELEASE SAVEPOINT tidrange_copy");
+		appendStringInfoString(&sql, CONNECTION_MOVE_SAVEPOINT);
 		if (connection_exec(pool->control, sql.data, &limits, &error))
 			continue;
 		if (!is_lock_refusal(&error))
 			connection_report(ERROR, &error, pool, sql.data);
 		table->lock_refused = true;
-		control_exec(pool, "ROLLBACK TO SAVEPOINT tidrange_copy; "
-					 "RELEASE SAVEPOINT tidrange_copy");
+		control_exec(pool, CONNECTION_TO_SAVEPOINT);
 	}
+
+	/* A snapshot cannot be exported from a subtransaction. */
 	resetStringInfo(&sql);
+	appendStringInfoString(&sql, "RELEASE SAVEPOINT tidrange_base; ");
 	append_measure(&sql, tables, true);
+	appendStringInfoString(&sql, "; " CONNECTION_SET_SAVEPOINT);
 	control_exec(pool, sql.data);
 }
 
@@ -361,6 +365,7 @@ keep_snapshot(ConnectionPool *pool, List *tables)
 					   find_result(conn, "output_function"));
 	MemoryContextSwitchTo(oldcontext);
 	pool->snapshot = snapshot;
+	conn->has_savepoint = true;
 	foreach(lc, tables)
 		note_locked(conn, lfirst(lc));
 }
@@ -458,16 +463,14 @@ snapshot_add_table(Connection *conn, Oid relid)
 
 	MemoryContextSwitchTo(oldcontext);
 	initStringInfo(&sql);
-	appendStringInfoString(&sql, "SAVEPOINT tidrange_copy; ");
 	if (has_open_streams(pool))
 		appendStringInfoString(&sql, "SET LOCAL lock_timeout = '"
 							   LATE_LOCK_TIMEOUT "'; ");
 	append_lock(&sql, list_make1(table));
 	appendStringInfoString(&sql, "SET LOCAL lock_timeout = 0; ");
 	append_measure(&sql, list_make1(table), false);
-	appendStringInfoString(&sql, "; RELEASE SAVEPOINT tidrange_copy");
+	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
 
-	conn->has_savepoint = true;
 	if (!connection_exec(conn, sql.data, &limits, &error))
 	{
 		WaitLimits	recover_limits = connection_limits(RECOVER_MS);
@@ -485,7 +488,6 @@ snapshot_add_table(Connection *conn, Oid relid)
 		if (!connection_exec(conn, sql.data, &limits, &error))
 			connection_report(ERROR, &error, pool, sql.data);
 	}
-	conn->has_savepoint = false;
 
 	oldcontext = MemoryContextSwitchTo(snapshot->context);
 	remote_table_parse(list_make1(table), find_result(conn, "unchanged"),
@@ -578,11 +580,10 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock)
 	bool		by_tid;
 
 	initStringInfo(&sql);
-	appendStringInfoString(&sql, "SAVEPOINT tidrange_copy; ");
 	append_explain(&sql, lock);
 	if (lock->chunked)
 		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
-	appendStringInfoString(&sql, "; RELEASE SAVEPOINT tidrange_copy");
+	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
 	if (lock->lock_refused)
 		appendStringInfoString(&sql, "; " REWRITTEN_QUERY);
 
@@ -592,7 +593,6 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock)
 		RemoteError recover_error;
 		bool		usable;
 
-		conn->has_savepoint = true;
 		if (connection_exec(conn, sql.data, &limits, &error))
 			break;
 		recover_limits = connection_limits(RECOVER_MS);
@@ -605,7 +605,6 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock)
 			connection_report(ERROR, &error, pool, sql.data);
 		CHECK_FOR_INTERRUPTS();
 	}
-	conn->has_savepoint = false;
 
 	if (lock->lock_refused)
 	{
@@ -648,16 +647,20 @@ snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
 	conn->locked = NIL;
 	conn->in_transaction = true;
 	conn->chunk_settings = false;
+	conn->has_savepoint = false;
 	done = connection_exec(conn, sql.data, limits, error);
 	if (done)
 	{
 		resetStringInfo(&sql);
-		appendStringInfoString(&sql, "SELECT " IDENTITY_EXPRESSION);
+		appendStringInfoString(&sql, "SELECT " IDENTITY_EXPRESSION "; "
+							   CONNECTION_SET_SAVEPOINT);
 		done = connection_exec(conn, sql.data, limits, error);
 	}
 	if (done)
 	{
 		const char *identity = PQgetvalue(conn->results[0], 0, 0);
+
+		conn->has_savepoint = true;
 
 		/* A pooler or balancer may lead to where the same name means another
 		 * snapshot. */
@@ -691,11 +694,6 @@ snapshot_lock(Connection *conn, const SnapshotLock *lock,
 		return true;
 
 	initStringInfo(&sql);
-	if (conn->is_control)
-	{
-		appendStringInfoString(&sql, "SAVEPOINT tidrange_copy; ");
-		conn->has_savepoint = true;
-	}
 	if (!lock->lock_refused)
 		appendStringInfo(&sql, "LOCK TABLE %s%s IN ACCESS SHARE MODE NOWAIT; ",
 						 lock->chunked ? "ONLY " : "", lock->name);
@@ -706,11 +704,9 @@ snapshot_lock(Connection *conn, const SnapshotLock *lock,
 	appendStringInfoString(&sql, "::regclass");
 	if (conn->is_control && lock->chunked)
 		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
-	if (conn->is_control)
-		appendStringInfoString(&sql, "; RELEASE SAVEPOINT tidrange_copy");
+	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
 	if (!connection_exec(conn, sql.data, limits, error))
 		return false;
-	conn->has_savepoint = false;
 
 	check = find_result(conn, "filenode");
 	same = PQntuples(check) == 1 &&

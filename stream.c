@@ -17,7 +17,7 @@
  * statement tells whether the name still meant the table that was measured:
  * renaming a schema needs no lock on its tables.
  *
- * On the control connection all of it stands between SAVEPOINT and ROLLBACK TO:
+ * On the control connection a ROLLBACK TO the standing savepoint follows:
  * settings go back, and a cancelled COPY does not take the transaction's lock
  * and snapshot with it.
  *
@@ -84,8 +84,6 @@ static void
 append_message(StringInfo buf, const Connection *conn,
 			   const StreamRequest *request)
 {
-	if (conn->is_control)
-		appendStringInfoString(buf, "SAVEPOINT tidrange_copy; ");
 	if (request->chunked && !conn->chunk_settings)
 		appendStringInfoString(buf, SNAPSHOT_CHUNK_SETTINGS);
 	if (!request->chunked && conn->chunk_settings)
@@ -99,8 +97,7 @@ append_message(StringInfo buf, const Connection *conn,
 	deparse_string_literal(buf, request->relation);
 	appendStringInfoString(buf, "::regclass::oid");
 	if (conn->is_control)
-		appendStringInfoString(buf, "; ROLLBACK TO SAVEPOINT tidrange_copy; "
-							   "RELEASE SAVEPOINT tidrange_copy");
+		appendStringInfoString(buf, "; " CONNECTION_TO_SAVEPOINT);
 }
 
 /*
@@ -132,9 +129,7 @@ stream_open(Stream *stream, Connection *conn, const StreamRequest *request,
 	stream->answer_seconds = 0;
 	conn->borrower = &stream->conn;
 	conn->parkable = request->parkable;
-	if (conn->is_control)
-		conn->has_savepoint = true;
-	else
+	if (!conn->is_control)
 		conn->chunk_settings = request->chunked;
 	INSTR_TIME_SET_CURRENT(stream->sent);
 	connection_clear_results(conn);
@@ -154,7 +149,6 @@ stream_open(Stream *stream, Connection *conn, const StreamRequest *request,
 static void
 release_connection(Stream *stream)
 {
-	stream->conn->has_savepoint = false;
 	connection_return(stream->conn);
 	stream->phase = STREAM_CLOSED;
 }

@@ -49,7 +49,7 @@ SELECT max(n) FROM f.loose WHERE id < 10;
 ALTER FOREIGN TABLE f.loose ALTER n TYPE bigint;
 SELECT sum(n), pg_typeof(sum(n)) FROM f.loose;
 ALTER FOREIGN TABLE f.loose ALTER n TYPE float8, ALTER v TYPE varchar(16);
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT n, v FROM f.loose;
+SELECT show_plan('SELECT n, v FROM f.loose', 'ANALYZE, TIMING OFF, SUMMARY OFF, VERBOSE');
 SELECT sum(n), min(length(v)), max(length(v)) FROM f.loose;
 ALTER FOREIGN TABLE f.loose ALTER v TYPE varchar(2);
 SELECT id, v FROM f.loose WHERE id < 10 ORDER BY id;

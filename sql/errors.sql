@@ -69,7 +69,6 @@ SELECT count(*) FROM r.wrong;
 
 -- what else a table may be asked for
 SELECT count(*) FROM f.wrong_text TABLESAMPLE SYSTEM (50);
-ANALYZE f.wrong_text;
 
 -- the server is away, or knows no such database or role
 DO $$

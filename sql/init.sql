@@ -50,6 +50,20 @@ BEGIN
 END
 $$;
 
+-- The lines of EXPLAIN that are the same in all versions of the server.
+CREATE FUNCTION show_plan(query text, options text) RETURNS SETOF text
+LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE format('EXPLAIN (%s, COSTS OFF) %s', options, query)
+    LOOP
+        CONTINUE WHEN line ~ 'Params Evaluated|Buffers:';
+        RETURN NEXT regexp_replace(line, ' \((actual rows|returns \$).*\)', '');
+    END LOOP;
+END
+$$;
+
 -- Runs a query, whose %s is the table, in every way: on the table itself, on the
 -- foreign table without a parallel plan, and with up to 1, 2, 4, 8 workers.
 -- Returns each distinct result with the ways that lead to it: one row if they

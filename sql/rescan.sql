@@ -56,6 +56,7 @@ RESET enable_material;
 SET max_parallel_workers_per_gather = 2;
 
 -- a recursive query that reads the table each round
+SET enable_material = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 EXPLAIN (COSTS OFF) WITH RECURSIVE walk(id) AS (
@@ -68,11 +69,12 @@ WITH RECURSIVE walk(id) AS (
     UNION ALL
     SELECT a.id FROM walk w JOIN f.again a ON a.id = w.id + 7)
 SELECT array_agg(id) FROM walk;
+RESET enable_material;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 
 -- an InitPlan's result in the workers
-EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM f.again WHERE id < (SELECT 30);
+SELECT show_plan('SELECT count(*) FROM f.again WHERE id < (SELECT 30)', 'VERBOSE');
 SELECT count(*) FROM f.again WHERE id < (SELECT 30);
 SELECT * FROM explain_workers('SELECT count(*) FROM f.again WHERE id < (SELECT 30)');
 SELECT * FROM check_query('SELECT count(*), sum(id) FROM %1$s WHERE id > (SELECT avg(id) FROM %1$s)',

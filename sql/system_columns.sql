@@ -36,7 +36,7 @@ CREATE FOREIGN TABLE f.sys_view (id int, c int OPTIONS (column_name 'ctid')) SER
 EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM f.sys_view WHERE c > 70;
 SELECT * FROM f.sys_view WHERE c > 70 ORDER BY id;
 SELECT error_of('SELECT ctid, id FROM f.sys_view WHERE id < 3');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM f.sys_view;
+SELECT show_plan('SELECT count(*) FROM f.sys_view', 'ANALYZE, TIMING OFF, SUMMARY OFF');
 CREATE FOREIGN TABLE f.sys_column (id int, c tid OPTIONS (column_name 'ctid')) SERVER loopback
     OPTIONS (schema_name 'r', table_name 'sys', parallel_workers '2', chunk_blocks '1');
 SELECT error_of('SELECT * FROM f.sys_column');

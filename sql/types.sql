@@ -62,7 +62,7 @@ CREATE TABLE r.others (
     ai int[], at text[], an numeric[], ad date[], abp char(5)[], md r.mood, amd r.mood[],
     pr r.pair, apr r.pair[], ct r.cut, ps r.positive, sh r.short, ye r.yes, aps r.positive[])
     WITH (fillfactor = 10);
-INSERT INTO r.others (id) SELECT generate_series(1, 240);
+INSERT INTO r.others (id) SELECT -generate_series(1, 240);
 INSERT INTO r.others VALUES
     (101, '-1234.56', '1 mon -2 days 03:04:05.006', '24:00', '12:34:56.789+05:30', b'101', b'', 'name',
      'c', 4294967295, '4294967295', '(4294967295,65535)', ' {"a": "\u0000", "a":1}', '{"b": [1, null, "\\\""]}',

@@ -49,7 +49,7 @@ CREATE FOREIGN TABLE f.few_other (
     b text OPTIONS (column_name 'a'), a text OPTIONS (column_name 'b'), d int OPTIONS (column_name 'Col.C'))
     SERVER loopback OPTIONS (schema_name 'r', table_name 'few', chunk_blocks '1', parallel_workers '2');
 SET max_parallel_workers_per_gather = 0;
-EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM f.few_other WHERE b = '7';
+SELECT show_plan($$SELECT * FROM f.few_other WHERE b = '7'$$, 'ANALYZE, TIMING OFF, SUMMARY OFF, VERBOSE');
 SET max_parallel_workers_per_gather = 2;
 SELECT * FROM f.few_other WHERE b = '7';
 SELECT * FROM f.few_other WHERE a = 'b7';

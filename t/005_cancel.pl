@@ -294,16 +294,12 @@ SQL
 is( $session->query(<<'SQL'),
 BEGIN;
 DECLARE c CURSOR FOR SELECT id FROM ledger;
-MOVE 10 IN c;
-MOVE 10 IN c;
-MOVE 500 IN c;
-SELECT set_config('moved', '', false);
-MOVE ALL IN c;
-FETCH c;
+FETCH 2 FROM c;
+MOVE 2995 IN c;
+FETCH ALL FROM c;
 COMMIT;
-SELECT count(*) FROM ledger;
 SQL
-	"\n3000", 'a cursor that is moved goes to the end');
+	"1\n2\n2998\n2999\n3000", 'a cursor goes on after each FETCH');
 is( $session->query(<<'SQL'), '3000',
 DO $$
 DECLARE
@@ -313,11 +309,12 @@ BEGIN
     FOR r IN SELECT id FROM ledger LOOP
         n := n + 1;
     END LOOP;
+    SELECT n + count(*) - 3000 INTO n FROM ledger;
     PERFORM set_config('test.n', n::text, false);
 END $$;
 SELECT current_setting('test.n')
 SQL
-	'a loop sees all rows');
+	'a loop sees all rows, SELECT INTO too');
 
 # ----- waiting for a lock, and for a connection ----------------------------------
 

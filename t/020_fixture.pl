@@ -138,7 +138,7 @@ my @questions = (
 	],
 	[
 		'timestamptz, local zone',
-		"SET timezone = 'Asia/Kolkata'; SELECT k FROM f.ty WHERE tz = '2020-07-03 09:34:06'; RESET timezone",
+		"SET timezone = 'Asia/Kolkata'; SELECT k FROM f.ty WHERE tz = '2020-07-03 09:35:06'; RESET timezone",
 		'4'
 	],
 	[
