@@ -26,6 +26,8 @@ OBJS = \
 	codec.o \
 	codec_value.o \
 	scan.o \
+	scan_prepare.o \
+	scan_join.o \
 	parallel.o \
 	explain.o \
 	analyze.o \

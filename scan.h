@@ -131,18 +131,39 @@ extern TupleTableSlot *scan_next(ForeignScanState *node);
 extern void scan_rescan(ForeignScanState *node);
 extern void scan_end(ForeignScanState *node);
 
-/* for parallel.c */
+/* scan.c, for the other rooms of the scan */
+extern List *scan_other_tables(TidrangeScan *scan);
+extern void scan_push_error_context(TidrangeScan *scan,
+									ErrorContextCallback *callback);
+extern void scan_add_counters(ScanCounters *sum, const ScanCounters *counters);
+
+/* scan_prepare.c */
+extern void scan_prepare(TidrangeScan *scan, bool parallel);
 extern void scan_prepare_leader(TidrangeScan *scan);
+extern void scan_set_remote(TidrangeScan *scan, const ScanRemote *remote);
 extern void scan_lay_out_claim(TidrangeScan *scan, Claim *claim,
 							   int nparticipants);
-extern void scan_set_remote(TidrangeScan *scan, const ScanRemote *remote);
-extern void scan_add_counters(ScanCounters *sum, const ScanCounters *counters);
-extern void scan_detach_shared(TidrangeScan *scan);
-
-/* for explain.c */
+extern void scan_make_private_claim(TidrangeScan *scan);
+extern const char *scan_copy_statement(TidrangeScan *scan);
+extern void scan_fill_lock(TidrangeScan *scan, SnapshotLock *lock);
 extern void scan_append_select(StringInfo buf, const char *select_list,
 							   const char *name, bool chunked,
 							   const char *bounds, List *fragments,
 							   List *params, const char *const *values);
+
+/* scan_join.c */
+extern bool scan_stop_requested(void *arg);
+extern bool scan_join(TidrangeScan *scan);
+extern void scan_leave(TidrangeScan *scan, bool exhausted);
+extern void scan_publish_counters(TidrangeScan *scan);
+extern Connection *scan_find_connection(ConnectionPool *pool, Oid oid);
+extern Connection *scan_open_connection(TidrangeScan *scan,
+										const WaitLimits *limits,
+										RemoteError *error, bool *retry);
+extern Connection *scan_require_connection(TidrangeScan *scan);
+extern void scan_park_borrower(Connection *conn);
+
+/* parallel.c */
+extern void scan_detach_shared(TidrangeScan *scan);
 
 #endif							/* TIDRANGE_SCAN_H */

@@ -31,7 +31,7 @@ $test->remote_sql($fixture);
 $test->local_sql('CREATE DOMAIN shifts_the_oids AS int;');
 $test->local_sql($types);
 
-$test->link_databases;
+$test->link_databases(chunk_blocks => 8);
 $test->import_both('public', 'EXCEPT (vw)');
 $test->import_both('"Sche.ma"');
 $test->declare_both('vw', 'id int, v text');
@@ -186,7 +186,7 @@ my @questions = (
 	[
 		'enum', "SELECT count(*) FROM f.ty WHERE e < 'ok'", '1'
 	],
-	[ 'lengths of toasted values', 'SELECT sum(length(b)) FROM f.toast', '40000000' ],
+	[ 'lengths of toasted values', 'SELECT sum(length(b)) FROM f.toast', '4000000' ],
 	[
 		'names', q{SELECT count(*), sum("Col.1"), sum("%d %s") FROM f."Ta""ble é 表" WHERE "select" = 'q'},
 		'500|125250|125250'
@@ -317,26 +317,32 @@ SET search_path = evil, pg_catalog;
 SET client_encoding = 'LATIN1';
 SQL
 
-# Copies are made under the settings, and compared without them.  It is a
-# procedure that makes them, since not every name can be written in LATIN1.
+# Copies are made under the settings, and compared without them.  Procedures
+# make them, since not every name can be written in LATIN1.
 my $n = 0;
 my %copy = map { $_ => 'copies.t' . $n++ } sort keys %rows;
 my %copy_checksums =
   map { $_ => ValuesTest::checksum($copy{$_}) } keys %copy;
 
-$test->local_sql('CREATE SCHEMA copies; '
-	  . 'CREATE PROCEDURE copies.make() LANGUAGE plpgsql AS $$ BEGIN '
-	  . join(' ', map { "CREATE TABLE $copy{$_} AS SELECT * FROM f.$_;" } sort keys %copy)
-	  . ' END $$');
+$test->local_sql(
+	join("\n",
+		'CREATE SCHEMA copies;',
+		map {
+			"CREATE PROCEDURE $copy{$_}() LANGUAGE plpgsql AS \$\$ BEGIN "
+			  . "CREATE TABLE $copy{$_} AS SELECT * FROM f.$_; END \$\$;"
+		} sort keys %copy));
 
 sub compare_copies
 {
 	my ($settings, $name) = @_;
+	my %made = $test->local_outcomes($settings,
+		map { $_ => "CALL $copy{$_}()" } keys %copy);
+	my %got = $test->local_outcomes('', %copy_checksums);
 
-	$test->local_sql("$settings CALL copies.make();");
-	ValuesTest::same_outcomes({ $test->local_outcomes('', %copy_checksums) },
-		\%truth, $name);
-	$test->local_sql(join(' ', map { "DROP TABLE $_;" } values %copy));
+	$got{$_} = $made{$_} foreach grep { $made{$_} ne '' } keys %made;
+	ValuesTest::same_outcomes(\%got, \%truth, $name);
+	$test->local_sql(
+		join(' ', map { "DROP TABLE IF EXISTS $_;" } values %copy));
 	return;
 }
 

@@ -76,10 +76,9 @@ sub table_rows
 sub entry_fields
 {
 	my ($text) = @_;
-	my %fields;
+	my %fields = $text =~ /^- \*\*([\w ]+):\*\* (.*(?:\n  \S.*)*)/mg;
 
-	$fields{$1} = $2 =~ s/\s*\n\s*/ /gr
-	  while $text =~ /^- \*\*([\w ]+):\*\* (.*(?:\n  \S.*)*)/mg;
+	s/\s*\n\s*/ /g foreach values %fields;
 	return %fields;
 }
 

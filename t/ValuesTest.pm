@@ -176,6 +176,7 @@ sub outcomes
 		my ($label, $result) = split /\n/, $part, 2;
 
 		next unless defined $label && exists $statements{$label};
+		$result //= '';
 		$result =~ s/\n\z//;
 		$outcome{$label} = $result;
 	}

@@ -35,10 +35,10 @@ INSERT INTO kid SELECT i, repeat('k', 500), i FROM generate_series(1, 1000) i;
 CREATE VIEW vw AS SELECT id, v, id AS ctid FROM gap;
 CREATE MATERIALIZED VIEW mv AS SELECT * FROM gap;
 
--- 40 MB behind a single block
+-- 4 MB behind a single block
 CREATE TABLE toast (id int, b bytea);
 ALTER TABLE toast ALTER b SET STORAGE EXTERNAL;
-INSERT INTO toast SELECT i, convert_to(repeat(chr(65 + i % 26), 1000000), 'UTF8') FROM generate_series(1, 40) i;
+INSERT INTO toast SELECT i, convert_to(repeat(chr(65 + i % 26), 100000), 'UTF8') FROM generate_series(1, 40) i;
 
 -- columns that are gone, that came later, that are computed
 CREATE TABLE drp (a int, b text, c int);

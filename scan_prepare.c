@@ -1,0 +1,361 @@
+/*-------------------------------------------------------------------------
+ *
+ * scan_prepare.c
+ *	  What must be known before the first claim: lock, snapshot, measure,
+ *	  formats, SQL, block space.
+ *
+ * The leader does this once a scan, before any worker exists; the answers go to
+ * the workers through DSM.  The block space is laid out anew for every rescan,
+ * since quals on ctid may have other values then.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_class.h"
+#include "columns.h"
+#include "ctid.h"
+#include "deparse.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "scan.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* Patience with one more connection, which the leader can do without. */
+#define EXTRA_CONNECTION_MS		10000
+
+/* ----------
+ * The remote SQL
+ * ----------
+ */
+
+/*
+ * SELECT list FROM name WHERE bounds AND quals.  `values` are the parameters'
+ * texts; NULL shows them as $1, $2 ... for EXPLAIN.
+ */
+void
+scan_append_select(StringInfo buf, const char *select_list, const char *name,
+				   bool chunked, const char *bounds, List *fragments,
+				   List *params, const char *const *values)
+{
+	/* ONLY: a table that gets a child after it was measured stays itself. */
+	appendStringInfo(buf, "SELECT%s%s FROM %s%s",
+					 select_list[0] != '\0' ? " " : "", select_list,
+					 chunked ? "ONLY " : "", name);
+	if (chunked)
+		appendStringInfo(buf, " WHERE %s", bounds);
+	if (fragments == NIL)
+		return;
+	appendStringInfoString(buf, chunked ? " AND " : " WHERE ");
+	if (values != NULL)
+		deparse_fill_params(buf, fragments, params, values);
+	else
+		deparse_show_params(buf, fragments, params);
+}
+
+/* The bounds of a chunk, constant text for all of them. */
+#define CHUNK_BOUNDS \
+	"ctid >= current_setting('tidrange.lo')::tid AND " \
+	"ctid < current_setting('tidrange.hi')::tid"
+
+/* The texts of the parameters' present values; NULL where SQL NULL. */
+static const char **
+param_values(TidrangeScan *scan)
+{
+	ExprContext *econtext = scan->state->ss.ps.ps_ExprContext;
+	int			nparams = list_length(scan->param_states);
+	const char **values = palloc0(Max(nparams, 1) * sizeof(char *));
+	int			nestlevel = deparse_set_output_settings();
+	ListCell   *lc_state;
+	ListCell   *lc_param;
+	int			i = 0;
+
+	forboth(lc_state, scan->param_states, lc_param, scan->plan.params)
+	{
+		bool		isnull;
+		Datum		value = ExecEvalExpr((ExprState *) lfirst(lc_state),
+										 econtext, &isnull);
+
+		if (!isnull)
+		{
+			Oid			output;
+			bool		is_varlena;
+
+			getTypeOutputInfo(exprType((Node *) lfirst(lc_param)),
+							  &output, &is_varlena);
+			values[i] = OidOutputFunctionCall(output, value);
+		}
+		i++;
+	}
+	deparse_reset_output_settings(nestlevel);
+	return values;
+}
+
+/* The SELECT that one chunk runs, with the present parameters. */
+static char *
+build_select(TidrangeScan *scan)
+{
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	scan_append_select(&buf, scan->remote.select_list, scan->remote.name,
+					   scan->remote.chunked, CHUNK_BOUNDS,
+					   scan->plan.fragments, scan->plan.params,
+					   param_values(scan));
+	return buf.data;
+}
+
+/* The COPY of it; built once a (re)scan. */
+const char *
+scan_copy_statement(TidrangeScan *scan)
+{
+	if (scan->copy_sql == NULL)
+	{
+		MemoryContext oldcontext;
+
+		/* A nested loop may rescan a million times. */
+		MemoryContextReset(scan->sql_context);
+		oldcontext = MemoryContextSwitchTo(scan->sql_context);
+		scan->copy_sql = psprintf("COPY (%s) TO STDOUT (FORMAT binary)",
+								  build_select(scan));
+		MemoryContextSwitchTo(oldcontext);
+	}
+	return scan->copy_sql;
+}
+
+void
+scan_fill_lock(TidrangeScan *scan, SnapshotLock *lock)
+{
+	lock->name = scan->remote.name;
+	lock->oid = scan->remote.oid;
+	lock->filenode = scan->remote.filenode;
+	lock->lock_refused = scan->remote.lock_refused;
+	lock->chunked = scan->remote.chunked;
+	lock->select_sql = build_select(scan);
+}
+
+/* ----------
+ * Preparing: lock, snapshot, measure, choose formats
+ * ----------
+ */
+
+/*
+ * The remote table under this transaction's snapshot, and in *conn the
+ * connection that holds its lock.  A table that is met while the control
+ * connection is busy is locked by another one.
+ */
+static RemoteTable *
+find_remote_table(TidrangeScan *scan, Connection **conn)
+{
+	ConnectionPool *pool = scan->pool;
+	RemoteTable *table = snapshot_find_table(pool, scan->relid);
+	WaitLimits	limits = {0};
+	RemoteError error;
+
+	if (connection_control(pool, &limits, &error) == NULL)
+		connection_report(ERROR, &error, pool, NULL);
+	if (pool->snapshot == NULL)
+	{
+		snapshot_take(pool, scan->relid, scan_other_tables(scan));
+		table = snapshot_find_table(pool, scan->relid);
+	}
+	scan->ticket = pool->snapshot->ticket;
+
+	*conn = NULL;
+	if (table != NULL)
+		return table;
+	*conn = scan_find_connection(pool, InvalidOid);
+	if (*conn == NULL)
+	{
+		WaitLimits	patience = connection_limits(EXTRA_CONNECTION_MS);
+		bool		retry;
+
+		*conn = scan_open_connection(scan, &patience, &error, &retry);
+	}
+	if (*conn == NULL)
+	{
+		*conn = pool->control;
+		if (*conn == NULL || (*conn)->borrower == NULL || !(*conn)->parkable)
+			connection_report(ERROR, &error, pool, NULL);
+		scan_park_borrower(*conn);
+	}
+	return snapshot_add_table(*conn, scan->relid);
+}
+
+/* Fetch the columns of the quals and send no WHERE. */
+static void
+plan_local_filter(TidrangeScan *scan)
+{
+	MemoryContext oldcontext = MemoryContextSwitchTo(scan->context);
+
+	/* The plan's own list may be in a cached plan: leave it alone. */
+	scan->plan.attnums = list_concat_unique_int(list_copy(scan->plan.attnums),
+												scan->plan.qual_attnums);
+	scan->plan.fragments = NIL;
+	MemoryContextSwitchTo(oldcontext);
+}
+
+/* A view may have a column of its own called ctid: it must not be taken. */
+static void
+check_ctid(TidrangeScan *scan, const RemoteTable *table)
+{
+	if (scan->plan.needs_ctid &&
+		table->kind != RELKIND_RELATION && table->kind != RELKIND_MATVIEW &&
+		table->kind != RELKIND_PARTITIONED_TABLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("remote relation %s has no ctid", table->name),
+				 errdetail("It is not a table.")));
+}
+
+/*
+ * The leader's way to everything that must be known before the first claim.
+ * Without DSM to follow (`parallel` false) the scan reads the whole relation in
+ * one piece, and needs no bounds.
+ */
+void
+scan_prepare(TidrangeScan *scan, bool parallel)
+{
+	MemoryContext oldcontext;
+	Connection *conn;
+	RemoteTable *table = find_remote_table(scan, &conn);
+	TupleDesc	desc = RelationGetDescr(scan->state->ss.ss_currentRelation);
+	SelectList	list;
+
+	check_ctid(scan, table);
+	oldcontext = MemoryContextSwitchTo(scan->context);
+	scan->remote.name = table->name;
+	scan->remote.oid = table->oid;
+	scan->remote.filenode = table->filenode;
+	scan->remote.lock_refused = table->lock_refused;
+	scan->remote.nblocks = table->nblocks;
+	scan->remote.whole_reason =
+		remote_table_whole_reason(table, scan->ticket.server_version);
+	if (scan->remote.whole_reason == NULL && !parallel)
+		scan->remote.whole_reason = "one participant";
+	scan->remote.chunked = scan->remote.whole_reason == NULL;
+	if (!columns_same_types(scan->relid, desc, scan->plan.qual_attnums, table))
+	{
+		scan->remote.filter_locally = true;
+		plan_local_filter(scan);
+	}
+	columns_choose(&list, scan->relid, desc, scan->plan.attnums, table,
+				   scan->ticket.server_version);
+	scan->remote.select_list = list.text;
+	scan->remote.binary = list.binary;
+	scan->remote.text_columns = list.text_columns;
+	scan_set_remote(scan, &scan->remote);
+
+	/* Take the index locks now: a chunk may come when a REINDEX waits. */
+	if (scan->remote.chunked || scan->remote.lock_refused)
+	{
+		SnapshotLock lock;
+
+		if (conn == NULL)
+			conn = scan_require_connection(scan);
+		scan_fill_lock(scan, &lock);
+		if (!snapshot_pin(conn, &lock) && scan->remote.chunked)
+		{
+			scan->remote.chunked = false;
+			scan->remote.whole_reason =
+				"remote plan of a chunk is not a Tid Range Scan";
+		}
+		if (!list_member_oid(conn->locked, table->oid))
+		{
+			MemoryContextSwitchTo(TopMemoryContext);
+			conn->locked = lappend_oid(conn->locked, table->oid);
+		}
+	}
+	MemoryContextSwitchTo(oldcontext);
+}
+
+/* Adopt what is known of the remote relation: the decoder follows from it. */
+void
+scan_set_remote(TidrangeScan *scan, const ScanRemote *remote)
+{
+	MemoryContext oldcontext = MemoryContextSwitchTo(scan->context);
+	TupleTableSlot *slot = scan->state->ss.ss_ScanTupleSlot;
+	AttrNumber *attnums;
+	ListCell   *lc;
+	int			ncolumns;
+	int			i = 0;
+
+	if (remote->filter_locally)
+		plan_local_filter(scan);
+	ncolumns = list_length(scan->plan.attnums);
+	attnums = palloc(Max(ncolumns, 1) * sizeof(AttrNumber));
+	foreach(lc, scan->plan.attnums)
+		attnums[i++] = lfirst_int(lc);
+	if (remote != &scan->remote)
+		scan->remote = *remote;
+	scan->codec = codec_create(slot->tts_tupleDescriptor, attnums,
+							   scan->remote.binary, ncolumns);
+	scan->copy_sql = NULL;
+	scan->prepared = true;
+	MemoryContextSwitchTo(oldcontext);
+}
+
+/* scan_prepare() for the DSM hooks, with errors in the scan's name. */
+void
+scan_prepare_leader(TidrangeScan *scan)
+{
+	ErrorContextCallback callback;
+
+	if (scan->prepared && scan->remote.chunked)
+		return;
+	scan_push_error_context(scan, &callback);
+	scan_prepare(scan, true);
+	error_context_stack = callback.previous;
+}
+
+/*
+ * The block space of the coming (re)scan, cut by the quals on ctid; ready to be
+ * claimed.  Only while no other participant runs.  The claim has room for one
+ * piece.
+ */
+void
+scan_lay_out_claim(TidrangeScan *scan, Claim *claim, int nparticipants)
+{
+	ClaimPiece	piece = {0};
+	CtidRange	range;
+	uint64		beyond;
+
+	if (!scan->remote.chunked)
+	{
+		piece.nblocks = 1;
+		piece.whole = true;
+		claim_init(claim, &piece, 1, nparticipants, 0);
+		return;
+	}
+
+	/*
+	 * An empty relation has one block all the same: its chunk is open-ended,
+	 * and reading it costs nothing.
+	 */
+	beyond = Max(scan->remote.nblocks, 1);
+	range = ctid_range(scan->plan.ctid_operators, scan->ctid_states,
+					   scan->state->ss.ps.ps_ExprContext);
+	piece.open_end = range.beyond >= beyond;
+	beyond = Min(beyond, range.beyond);
+	if (range.first < beyond)
+	{
+		piece.first_block = (uint32) range.first;
+		piece.nblocks = beyond - range.first;
+	}
+	claim_init(claim, &piece, piece.nblocks > 0 ? 1 : 0, nparticipants,
+			   scan->options.chunk_blocks);
+}
+
+/* A counter for this process alone. */
+void
+scan_make_private_claim(TidrangeScan *scan)
+{
+	if (scan->private_claim == NULL)
+		scan->private_claim = MemoryContextAlloc(scan->context,
+												 claim_size(1));
+	scan_lay_out_claim(scan, scan->private_claim, 1);
+	scan->claim = scan->private_claim;
+}
