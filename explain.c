@@ -46,8 +46,7 @@ explain_remote_sql(TidrangeScan *scan, ExplainState *es)
 	}
 	initStringInfo(&sql);
 	scan_append_select(&sql, select_list, name, chunked,
-					   "ctid >= $lo AND ctid < $hi", scan->plan.fragments,
-					   scan->plan.params, NULL);
+					   "ctid >= $lo AND ctid < $hi", &scan->plan, NULL);
 	ExplainPropertyText("Remote SQL", sql.data, es);
 	if (text[0] != '\0')
 		ExplainPropertyText("Text Columns", text, es);

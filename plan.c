@@ -76,6 +76,7 @@ enum ScanPlanItem
 	PLAN_NEEDS_CTID,			/* Boolean */
 	PLAN_PAGES,					/* Float */
 	PLAN_CTID_OPERATORS,		/* list of integers */
+	PLAN_LIMIT,					/* Float */
 };
 
 /* ----------
@@ -530,6 +531,24 @@ mentioned_columns(RelOptInfo *rel, List *exprs, bool *ctid)
 }
 
 /*
+ * How many rows the query's LIMIT wants of this scan at most, for the remote to
+ * stop after; -1 if it cannot be told.  Only where the limit applies to the scan
+ * directly: nothing may drop, sort or combine rows in between.
+ */
+static double
+pushable_limit(PlannerInfo *root, RelOptInfo *rel, List *local_exprs)
+{
+	if (root->limit_tuples < 0 || local_exprs != NIL ||
+		rel->reloptkind != RELOPT_BASEREL ||
+		bms_membership(root->all_baserels) != BMS_SINGLETON ||
+		root->parse->sortClause != NIL || root->parse->rowMarks != NIL ||
+		root->parse->limitOption != LIMIT_OPTION_COUNT ||
+		root->hasPseudoConstantQuals)
+		return -1;
+	return Max(root->limit_tuples, 1);
+}
+
+/*
  * GetForeignPlan.
  */
 ForeignScan *
@@ -576,6 +595,9 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 	/* The values of ctid quals stand behind the parameters. */
 	ctid_extract(rel, remote_exprs, &ctid_operators, &ctid_exprs);
 	private = lappend(private, ctid_operators);
+	private = lappend(private,
+					  makeFloat(psprintf("%.1f", pushable_limit(root, rel,
+																local_exprs))));
 	return make_foreignscan(tlist, local_exprs, rel->relid,
 							list_concat(quals.params, ctid_exprs),
 							private, NIL, remote_exprs, outer_plan);
@@ -595,6 +617,7 @@ plan_unpack(const ForeignScan *scan, ScanPlan *plan)
 	plan->qual_attnums = (List *) list_nth(private, PLAN_QUAL_ATTNUMS);
 	plan->needs_ctid = boolVal(list_nth(private, PLAN_NEEDS_CTID));
 	plan->pages = floatVal(list_nth(private, PLAN_PAGES));
+	plan->limit = floatVal(list_nth(private, PLAN_LIMIT));
 	plan->ctid_operators = (List *) list_nth(private, PLAN_CTID_OPERATORS);
 	nparams = list_length(scan->fdw_exprs) -
 		list_length(plan->ctid_operators);

@@ -25,6 +25,7 @@ typedef struct ScanPlan
 	List	   *attnums;		/* columns that the remote sends, as integers */
 	List	   *qual_attnums;	/* columns in the remote WHERE */
 	bool		needs_ctid;		/* its ctid is wanted, or part of a qual */
+	double		limit;			/* rows that a statement need not exceed; -1: all */
 	double		pages;			/* block space as estimated; -1: unknown */
 } ScanPlan;
 

@@ -148,8 +148,8 @@ extern const char *scan_copy_statement(TidrangeScan *scan);
 extern void scan_fill_lock(TidrangeScan *scan, SnapshotLock *lock);
 extern void scan_append_select(StringInfo buf, const char *select_list,
 							   const char *name, bool chunked,
-							   const char *bounds, List *fragments,
-							   List *params, const char *const *values);
+							   const char *bounds, const ScanPlan *plan,
+							   const char *const *values);
 
 /* scan_join.c */
 extern bool scan_stop_requested(void *arg);

@@ -38,8 +38,8 @@
  */
 void
 scan_append_select(StringInfo buf, const char *select_list, const char *name,
-				   bool chunked, const char *bounds, List *fragments,
-				   List *params, const char *const *values)
+				   bool chunked, const char *bounds, const ScanPlan *plan,
+				   const char *const *values)
 {
 	/* ONLY: a table that gets a child after it was measured stays itself. */
 	appendStringInfo(buf, "SELECT%s%s FROM %s%s",
@@ -47,13 +47,16 @@ scan_append_select(StringInfo buf, const char *select_list, const char *name,
 					 chunked ? "ONLY " : "", name);
 	if (chunked)
 		appendStringInfo(buf, " WHERE %s", bounds);
-	if (fragments == NIL)
-		return;
-	appendStringInfoString(buf, chunked ? " AND " : " WHERE ");
-	if (values != NULL)
-		deparse_fill_params(buf, fragments, params, values);
-	else
-		deparse_show_params(buf, fragments, params);
+	if (plan->fragments != NIL)
+	{
+		appendStringInfoString(buf, chunked ? " AND " : " WHERE ");
+		if (values != NULL)
+			deparse_fill_params(buf, plan->fragments, plan->params, values);
+		else
+			deparse_show_params(buf, plan->fragments, plan->params);
+	}
+	if (plan->limit >= 0)
+		appendStringInfo(buf, " LIMIT %.0f", plan->limit);
 }
 
 /* The bounds of a chunk, constant text for all of them. */
@@ -103,8 +106,7 @@ build_select(TidrangeScan *scan)
 	initStringInfo(&buf);
 	scan_append_select(&buf, scan->remote.select_list, scan->remote.name,
 					   scan->remote.chunked, CHUNK_BOUNDS,
-					   scan->plan.fragments, scan->plan.params,
-					   param_values(scan));
+					   &scan->plan, param_values(scan));
 	return buf.data;
 }
 
@@ -195,6 +197,7 @@ plan_local_filter(TidrangeScan *scan)
 	scan->plan.attnums = list_concat_unique_int(list_copy(scan->plan.attnums),
 												scan->plan.qual_attnums);
 	scan->plan.fragments = NIL;
+	scan->plan.limit = -1;
 	MemoryContextSwitchTo(oldcontext);
 }
 

@@ -17,6 +17,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "access/parallel.h"
 #include "catalog/pg_class.h"
 #include "compat.h"
@@ -30,6 +32,9 @@
 /* An answer is used this long, and a missing one not asked for again. */
 #define FRESH_MS		60000
 #define ABSENT_MS		30000
+
+/* Blocks to look at in a table that was never analyzed. */
+#define SAMPLE_BLOCKS	5
 
 /* How long to wait for an answer. */
 #define PATIENCE_MS		2000
@@ -215,6 +220,81 @@ answer(Connection *conn)
 	return NULL;
 }
 
+/* May some blocks be read to learn how many rows they hold? */
+static bool
+can_be_sampled(const RemoteSize *size)
+{
+	return size->known && (size->tuples < 0 || size->tuples_pages <= 0) &&
+		size->pages > 0 &&
+		remote_table_kind_reason(size->kind, size->is_heap, false,
+								 size->server_version) == NULL;
+}
+
+/* Rows of SAMPLE_BLOCKS blocks spread over the table, as one expression. */
+static void
+append_sample(StringInfo sql, Oid relid, double pages)
+{
+	TableOptions options;
+	int			i;
+
+	option_resolve_table(relid, &options);
+	for (i = 0; i < SAMPLE_BLOCKS; i++)
+	{
+		double		block = floor(pages * i / SAMPLE_BLOCKS);
+
+		appendStringInfo(sql, "%s(SELECT count(*) FROM ONLY ",
+						 i > 0 ? " + " : "");
+		deparse_relation(sql, options.schema_name, options.table_name);
+		appendStringInfo(sql, " WHERE ctid >= '(%.0f,0)' AND ctid < '(%.0f,0)')",
+						 block, block + 1);
+	}
+}
+
+/*
+ * Tables that were never analyzed: look at a few blocks.  If that fails (no
+ * right to read, say), the width of the columns must do.
+ */
+static void
+sample_rows(ConnectionPool *pool, List *relids)
+{
+	StringInfoData sql;
+	List	   *sampled = NIL;
+	Connection *conn;
+	PGresult   *result;
+	ListCell   *lc;
+	int			row = 0;
+
+	initStringInfo(&sql);
+	foreach(lc, relids)
+	{
+		RemoteSize *size = &size_entry(lfirst_oid(lc))->size;
+
+		if (!can_be_sampled(size))
+			continue;
+		appendStringInfoString(&sql, sampled == NIL ? "SELECT " :
+							   " UNION ALL SELECT ");
+		append_sample(&sql, lfirst_oid(lc), size->pages);
+		sampled = lappend_oid(sampled, lfirst_oid(lc));
+	}
+	if (sampled == NIL)
+		return;
+	conn = ask(pool, sql.data);
+	result = conn ? answer(conn) : NULL;
+	if (result != NULL && PQntuples(result) == list_length(sampled))
+	{
+		foreach(lc, sampled)
+		{
+			RemoteSize *size = &size_entry(lfirst_oid(lc))->size;
+
+			/* As if these blocks had been all that was analyzed. */
+			size->tuples = strtod(PQgetvalue(result, row++, 0), NULL);
+			size->tuples_pages = SAMPLE_BLOCKS;
+		}
+	}
+	if (conn != NULL)
+		connection_clear_results(conn);
+}
+
 /* Ask for these tables and remember the answers, or that there was none. */
 static void
 refresh(ConnectionPool *pool, List *relids)
@@ -239,6 +319,7 @@ refresh(ConnectionPool *pool, List *relids)
 		size_entry(list_nth_oid(relids, index))->size = size;
 	}
 	connection_clear_results(conn);
+	sample_rows(pool, relids);
 }
 
 /* The sessions of the user who reads the table. */

@@ -117,8 +117,10 @@ foreach my $title (sort keys %manual)
 }
 is(join("\n", sort @documented),
 	$node->safe_psql('postgres', <<'SQL'), 'OPTIONS.md has the options');
-SELECT concat_ws('|', name, context, type, coalesce(default_value, ''))
-FROM tidrange_fdw_options() ORDER BY 1 COLLATE "C"
+SELECT line FROM (
+    SELECT concat_ws('|', name, context, type, coalesce(default_value, '')) AS line
+    FROM tidrange_fdw_options()) l
+ORDER BY line COLLATE "C"
 SQL
 is_deeply(\@incomplete, [], 'no entry of OPTIONS.md lacks a part');
 
@@ -143,18 +145,28 @@ is( join("\n",
 	$node->safe_psql('postgres', <<'SQL'), 'OPTIONS.md has the settings');
 LOAD 'tidrange_fdw';
 SELECT concat_ws('|', name, boot_val, context)
-FROM pg_settings WHERE name LIKE 'tidrange_fdw.%' ORDER BY 1 COLLATE "C"
+FROM pg_settings WHERE name LIKE 'tidrange_fdw.%' ORDER BY name COLLATE "C"
 SQL
 
 is( join("\n",
-		sort map { plain_value($_->{'Function'}) } table_rows($manual{'Functions'})),
+		sort map { plain_value($_->{'Function'}) . '|' . $_->{'Returns'} }
+		  table_rows($manual{'Functions'})),
 	$node->safe_psql('postgres', <<'SQL'), 'OPTIONS.md has the functions');
-SELECT p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')'
-FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-WHERE d.deptype = 'e'
-AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tidrange_fdw')
-AND p.prorettype <> 'fdw_handler'::regtype AND p.proname NOT LIKE '%validator'
-ORDER BY 1 COLLATE "C"
+SELECT line FROM (
+    SELECT p.proname || '('
+        || regexp_replace(pg_get_function_identity_arguments(p.oid), '(, )?OUT .*', '')
+        || ')|'
+        || coalesce((SELECT string_agg(a.name, ', ' ORDER BY a.position)
+                     FROM unnest(p.proargnames, p.proargmodes)
+                         WITH ORDINALITY a(name, mode, position)
+                     WHERE a.mode = 'o'), pg_get_function_result(p.oid)) AS line
+    FROM pg_proc p
+    JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+    WHERE d.deptype = 'e'
+    AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tidrange_fdw')
+    AND p.prorettype <> 'fdw_handler'::regtype
+    AND p.proname <> 'tidrange_fdw_validator') l
+ORDER BY line COLLATE "C"
 SQL
 
 # The options of IMPORT are named by the hint that refuses another one.
@@ -201,6 +213,10 @@ foreach my $function (sort keys %{ { map { $_ => 1 } $architecture =~ /`(\w+)\(\
 	like($source, qr/\b$function\s*\(/,
 		"$function() of ARCHITECTURE.md exists");
 }
+
+is( join(' ', grep { slurp($_) =~ /PG_VERSION_NUM [<>=]/ } map { s/.*\///r } glob("$root/*.[ch]")),
+	'compat.h',
+	'only compat.h looks at the version it is compiled for');
 
 # ----- versions ---------------------------------------------------------------
 
