@@ -123,6 +123,8 @@ void
 connection_report(int elevel, const RemoteError *error, ConnectionPool *pool,
 				  const char *sql)
 {
+	if (sql == NULL)
+		sql = error->sql;
 	ereport(elevel,
 			(errcode(error->sqlstate),
 			 error->message && *error->message ?
@@ -397,6 +399,7 @@ connection_exec(Connection *conn, const char *sql, const WaitLimits *limits,
 		{
 			failed = true;
 			connection_fill_error(error, conn, result);
+			error->sql = pstrdup(sql);
 			/* A COPY here is a bug; reading on would never end. */
 			if (status == PGRES_COPY_OUT || status == PGRES_COPY_IN)
 				return false;

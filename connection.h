@@ -29,6 +29,7 @@ typedef struct RemoteError
 	char	   *detail;
 	char	   *hint;
 	char	   *context;
+	char	   *sql;			/* the command that failed; NULL: none */
 } RemoteError;
 
 /* Bounds of a wait.  All zero: until it is over or the query is cancelled. */

@@ -89,8 +89,11 @@
  * snapshot; in exchange the remote looks after dead clients.
  */
 static void
-append_settings(StringInfo buf, int server_version)
+append_settings(StringInfo buf, Connection *conn)
 {
+	int			server_version = connection_server_version(conn);
+	const char *encoding = PQparameterStatus(conn->pg, "server_encoding");
+
 	appendStringInfoString(buf,
 						   "SET LOCAL statement_timeout = 0; "
 						   "SET LOCAL lock_timeout = 0; "
@@ -109,6 +112,13 @@ append_settings(StringInfo buf, int server_version)
 						   "SET LOCAL tcp_keepalives_idle = 30; "
 						   "SET LOCAL tcp_keepalives_interval = 10; "
 						   "SET LOCAL tcp_keepalives_count = 3; ");
+
+	/*
+	 * Such a database may hold any bytes.  They are looked at here, where the
+	 * column is known, not by the remote, which would only say that one is bad.
+	 */
+	if (encoding != NULL && strcmp(encoding, "SQL_ASCII") == 0)
+		appendStringInfoString(buf, "SET LOCAL client_encoding = 'SQL_ASCII'; ");
 	if (server_version >= 120000)
 		appendStringInfoString(buf, "SET LOCAL tcp_user_timeout = '60s'; ");
 	if (server_version >= 140000)
@@ -215,7 +225,7 @@ start_transaction(ConnectionPool *pool)
 
 	initStringInfo(&sql);
 	appendStringInfoString(&sql, START_TRANSACTION);
-	append_settings(&sql, connection_server_version(conn));
+	append_settings(&sql, conn);
 
 	/*
 	 * A cached session may have died while it was idle.  Nothing was promised
@@ -639,7 +649,7 @@ snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
 	if (conn->in_transaction)
 		appendStringInfoString(&sql, "ROLLBACK TRANSACTION; ");
 	appendStringInfoString(&sql, START_TRANSACTION);
-	append_settings(&sql, connection_server_version(conn));
+	append_settings(&sql, conn);
 	appendStringInfoString(&sql, "SET TRANSACTION SNAPSHOT ");
 	deparse_string_literal(&sql, ticket->id);
 

@@ -252,18 +252,19 @@ foreach my $file (qw(README.md CHANGELOG.md), map { s/^\Q$root\E\///r } glob("$r
 
 	while ($text =~ /\[[^]]*\]\(([^)\s]+)\)/g)
 	{
-		my ($target, $fragment) = split /#/, $1, 2;
+		my $link = $1;
+		my ($target, $fragment) = split /#/, $link, 2;
 
 		next if $target =~ /^https?:/;
 		my $path = $target eq '' ? $file : dirname($file) . "/$target";
 		my $exists = -e "$root/$path";
 
-		ok($exists, "$file: $1 leads to a file");
+		ok($exists, "$file: $link leads to a file");
 		next if !$exists || !defined $fragment;
 		ok( scalar(
 				grep { anchor($_) eq $fragment }
 				  slurp($path) =~ /^#+ (.*)$/mg),
-			"$file: $1 leads to a heading");
+			"$file: $link leads to a heading");
 	}
 }
 
