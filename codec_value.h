@@ -11,6 +11,7 @@
 #define TIDRANGE_CODEC_VALUE_H
 
 #include "codec.h"
+#include "compat.h"
 #include "fmgr.h"
 #include "port/pg_bswap.h"
 #include "utils/memutils.h"
@@ -57,7 +58,7 @@ struct Codec
 	CodecColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
-extern void codec_raise_malformed(const char *what) pg_attribute_noreturn();
+extern void codec_raise_malformed(const char *what) COMPAT_NORETURN;
 extern Datum codec_receive_value(Codec *codec, CodecColumn *column,
 								 char *data, int length);
 extern Datum codec_numeric_value(Codec *codec, CodecColumn *column,

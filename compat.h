@@ -122,6 +122,14 @@ compat_create_wait_event_set(int nevents)
 #define COMPAT_SAMPLER_RANDOM(state)	sampler_random_fract(state)
 #endif
 
+/* The varlena macros got a header of their own in 16. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+/* 18 replaced the macro for it by another one, in another place. */
+#define COMPAT_NORETURN	__attribute__((noreturn))
+
 /* A hand-built TupleDesc must be finished since 19. */
 #if PG_VERSION_NUM < 190000
 #define TupleDescFinalize(desc)	((void) (desc))

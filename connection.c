@@ -495,7 +495,7 @@ typedef struct ConnectParams
 	const char **keywords;
 	const char **values;
 	int			count;
-	int			timeout_ms;
+	int			timeout_ms;		/* 0: none */
 } ConnectParams;
 
 /* Add a parameter unless the user gave it. */
@@ -553,9 +553,9 @@ build_params(ConnectParams *params, ForeignServer *server, UserMapping *user,
 	params->timeout_ms = CONNECT_TIMEOUT_MS;
 	for (i = 0; i < params->count; i++)
 	{
-		if (strcmp(params->keywords[i], "connect_timeout") == 0 &&
-			atoi(params->values[i]) > 0)
-			params->timeout_ms = Min(atoi(params->values[i]), 86400) * 1000;
+		/* as with libpq: zero or less waits for ever */
+		if (strcmp(params->keywords[i], "connect_timeout") == 0)
+			params->timeout_ms = Max(Min(atoi(params->values[i]), 86400), 0) * 1000;
 	}
 
 	add_default(params, "application_name",
@@ -629,10 +629,14 @@ connect_session(Connection *conn, const ConnectParams *params,
 				RemoteError *error)
 {
 	WaitLimits	connect_limits = *limits;
-	TimestampTz deadline = connection_deadline(params->timeout_ms);
 
-	if (connect_limits.deadline == 0 || connect_limits.deadline > deadline)
-		connect_limits.deadline = deadline;
+	if (params->timeout_ms > 0)
+	{
+		TimestampTz deadline = connection_deadline(params->timeout_ms);
+
+		if (connect_limits.deadline == 0 || connect_limits.deadline > deadline)
+			connect_limits.deadline = deadline;
+	}
 
 	if (!AcquireExternalFD())
 	{

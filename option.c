@@ -156,7 +156,7 @@ static const OptionDef option_table[] = {
 	LIBPQ("application_name", IN_SERVER, "name shown in the remote pg_stat_activity"),
 	LIBPQ("options", IN_SERVER, "command-line options of the remote session"),
 	LIBPQ_INTEGER("connect_timeout", INT_MIN, INT_MAX,
-				  "seconds to wait for a connection; zero or less waits forever"),
+				  "seconds to wait for a connection, 30 if not set; zero or less waits forever"),
 	LIBPQ_INTEGER("keepalives", 0, INT_MAX, "0 turns TCP keepalives off"),
 	LIBPQ_INTEGER("keepalives_idle", 0, INT_MAX,
 				  "seconds of silence before a TCP keepalive"),

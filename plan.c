@@ -530,14 +530,26 @@ mentioned_columns(RelOptInfo *rel, List *exprs, bool *ctid)
 	return attnums;
 }
 
+static bool
+is_constant(Node *node)
+{
+	return node != NULL && IsA(node, Const) && !((Const *) node)->constisnull;
+}
+
 /*
  * How many rows the query's LIMIT wants of this scan at most, for the remote to
  * stop after; -1 if it cannot be told.  Only where the limit applies to the scan
- * directly: nothing may drop, sort or combine rows in between.
+ * directly: nothing may drop, sort or combine rows in between.  And only where it
+ * is constant: limit_tuples is an estimate, for which stable functions were
+ * evaluated at plan time.
  */
 static double
 pushable_limit(PlannerInfo *root, RelOptInfo *rel, List *local_exprs)
 {
+	if (!is_constant(root->parse->limitCount) ||
+		(root->parse->limitOffset != NULL &&
+		 !is_constant(root->parse->limitOffset)))
+		return -1;
 	if (root->limit_tuples < 0 || local_exprs != NIL ||
 		rel->reloptkind != RELOPT_BASEREL ||
 		bms_membership(root->all_baserels) != BMS_SINGLETON ||

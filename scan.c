@@ -188,6 +188,8 @@ error_callback(void *arg)
 		errcontext("column \"%s\" of foreign table \"%s\"",
 				   NameStr(TupleDescAttr(desc, attnum - 1)->attname),
 				   scan->relation_name);
+		if (scan->copy_sql != NULL)
+			errcontext("remote SQL command: %s", scan->copy_sql);
 	}
 	else
 		errcontext("foreign table \"%s\"", scan->relation_name);

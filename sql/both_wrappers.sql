@@ -19,6 +19,7 @@ CREATE USER MAPPING FOR CURRENT_USER SERVER peer;
 CREATE TABLE r.both (id int, v text) WITH (fillfactor = 10, autovacuum_enabled = off);
 INSERT INTO r.both SELECT i, repeat('x', 300) FROM generate_series(1, 60) i;
 SELECT import_far('both');
+ANALYZE r.both;
 CREATE FOREIGN TABLE f.both_peer (id int, v text) SERVER peer OPTIONS (schema_name 'r', table_name 'both');
 
 -- ours is loaded first, then the other
@@ -28,6 +29,8 @@ SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SELECT * FROM check_scan('r.both', 'f.both', '{2}');
 SELECT count(*), sum(id) FROM f.both_peer WHERE v LIKE 'x%';
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(a.id), sum(b.id) FROM f.both a JOIN f.both_peer b USING (id);
 SELECT count(*), sum(a.id), sum(b.id) FROM f.both a JOIN f.both_peer b USING (id);
 \set VERBOSITY terse

@@ -11,6 +11,7 @@ CREATE TABLE r.overlap2 (id int, v text) WITH (fillfactor = 10, autovacuum_enabl
 INSERT INTO r.overlap2 SELECT i, repeat('y', 300) FROM generate_series(31, 90) i;
 SELECT import_far('overlap');
 SELECT import_far('overlap2');
+ANALYZE r.overlap, r.overlap2;
 
 \set self 'SELECT count(*), sum(a.id), sum(length(a.v || b.v)) FROM %1$s a JOIN %1$s b USING (id)'
 \set both 'SELECT count(*), sum(a.id), sum(length(a.v || b.v)) FROM f.overlap a JOIN f.overlap2 b USING (id)'
