@@ -245,18 +245,19 @@ is_plain_text_output(const char *output_function)
 }
 
 /*
- * A select-list entry for the remote column `name`.
- * output_function: of the remote type, qualified and quoted.
+ * A select-list entry for the remote column.  A domain is shown to the output
+ * function as its base type: enum_out would not take it.
  */
 void
-codec_append_column(StringInfo buf, const char *name,
-					const char *output_function, bool binary)
+codec_append_column(StringInfo buf, const RemoteColumn *remote, bool binary)
 {
-	bool		call = !binary && !is_plain_text_output(output_function);
+	bool		call = !binary && !is_plain_text_output(remote->output_function);
 
 	if (call)
-		appendStringInfo(buf, "textin(%s(", output_function);
-	deparse_identifier(buf, name);
+		appendStringInfo(buf, "textin(%s(", remote->output_function);
+	deparse_identifier(buf, remote->name);
+	if (call && remote->base_type != NULL)
+		appendStringInfo(buf, "::%s", remote->base_type);
 	if (call)
 		appendStringInfoString(buf, "))");
 }
@@ -276,6 +277,10 @@ codec_assume_remote(Form_pg_attribute local, const char *name)
 	remote->name = pstrdup(name);
 	remote->type = local->atttypid;
 	remote->typmod = local->atttypmod;
+	if (getBaseType(local->atttypid) != local->atttypid)
+		remote->base_type = format_type_extended(getBaseType(local->atttypid),
+												 -1, FORMAT_TYPE_TYPEMOD_GIVEN |
+												 FORMAT_TYPE_FORCE_QUALIFY);
 	remote->builtin = binary_kind(local->atttypid) != CODEC_INPUT;
 	remote->type_name = format_type_with_typemod(local->atttypid,
 												 local->atttypmod);

@@ -23,8 +23,8 @@ extern const char *codec_text_reason(Form_pg_attribute local,
 									 int server_version);
 extern bool codec_same_type(Form_pg_attribute local,
 							const RemoteColumn *remote);
-extern void codec_append_column(StringInfo buf, const char *name,
-								const char *output_function, bool binary);
+extern void codec_append_column(StringInfo buf, const RemoteColumn *remote,
+								bool binary);
 extern RemoteColumn *codec_assume_remote(Form_pg_attribute local,
 										 const char *name);
 extern Codec *codec_create(TupleDesc desc, const AttrNumber *attnums,

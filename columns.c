@@ -74,8 +74,7 @@ columns_choose(SelectList *list, Oid relid, TupleDesc desc, List *attnums,
 		column = find_column(relid, attribute, table);
 		reason = codec_text_reason(attribute, column, server_version);
 		list->binary[i++] = reason == NULL;
-		codec_append_column(&text, column->name, column->output_function,
-							reason == NULL);
+		codec_append_column(&text, column, reason == NULL);
 		if (reason != NULL)
 			appendStringInfo(&text_columns, "%s%s (%s)",
 							 text_columns.len > 0 ? ", " : "",

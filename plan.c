@@ -36,11 +36,13 @@
 #include "optimizer/paths.h"
 #include "optimizer/planmain.h"
 #include "optimizer/plancat.h"
+#include "optimizer/prep.h"
 #include "optimizer/restrictinfo.h"
 #include "option.h"
 #include "plan.h"
 #include "shippable.h"
 #include "size.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 
 /* Blocks of an adaptive chunk, for how many participants find work. */
@@ -192,6 +194,20 @@ set_rows(PlannerInfo *root, RelOptInfo *rel, Oid relid, PlanRelInfo *info)
 												 NULL));
 }
 
+/* The remote transaction is read-only: a lock must not be promised. */
+static void
+refuse_row_locks(PlannerInfo *root, RelOptInfo *rel, Oid relid)
+{
+	PlanRowMark *mark = get_plan_rowmark(root->rowMarks, rel->relid);
+
+	if (mark != NULL && mark->strength != LCS_NONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot lock rows of foreign table \"%s\"",
+						get_rel_name(relid)),
+				 errdetail("Remote tables are only read.")));
+}
+
 /*
  * GetForeignRelSize.
  */
@@ -201,6 +217,7 @@ plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 	PlanRelInfo *info = palloc0(sizeof(PlanRelInfo));
 
 	rel->fdw_private = info;
+	refuse_row_locks(root, rel, relid);
 	option_resolve_table(relid, &info->options);
 	size_lookup(root, rel, relid, &info->size);
 	set_size(rel, relid, &info->size);

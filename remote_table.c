@@ -91,6 +91,12 @@ remote_table_columns_sql(StringInfo buf, List *tables)
 						   "SELECT v.i, a.attname, a.atttypid, a.atttypmod, "
 						   "tn.nspname = 'pg_catalog', "
 						   "format_type(a.atttypid, a.atttypmod), "
+						   /* type modifier -1: bpchar, where NULL says char(1) */
+						   "CASE WHEN t.typtype = 'd' THEN (WITH RECURSIVE b AS ("
+						   "SELECT t.typbasetype AS base UNION ALL "
+						   "SELECT d.typbasetype FROM b JOIN pg_type d ON d.oid = b.base "
+						   "WHERE d.typtype = 'd') SELECT format_type(b.base, -1) "
+						   "FROM b JOIN pg_type e ON e.oid = b.base WHERE e.typtype <> 'd') END, "
 						   "quote_ident(fn.nspname) || '.' || quote_ident(p.proname) "
 						   "AS output_function FROM (VALUES ");
 	append_table_list(buf, tables);
@@ -136,7 +142,10 @@ parse_columns(RemoteTable *table, int index, PGresult *result)
 		column->typmod = atoi(PQgetvalue(result, row, 3));
 		column->builtin = bool_value(result, row, 4);
 		column->type_name = pstrdup(PQgetvalue(result, row, 5));
-		column->output_function = pstrdup(PQgetvalue(result, row, 6));
+		column->base_type = NULL;
+		if (!PQgetisnull(result, row, 6))
+			column->base_type = pstrdup(PQgetvalue(result, row, 6));
+		column->output_function = pstrdup(PQgetvalue(result, row, 7));
 		table->ncolumns++;
 	}
 }

@@ -20,6 +20,7 @@ typedef struct RemoteColumn
 	int32		typmod;
 	bool		builtin;		/* type lives in the remote's pg_catalog */
 	char	   *type_name;		/* as format_type writes it */
+	char	   *base_type;		/* of a domain; NULL: it is none */
 	char	   *output_function;	/* qualified and quoted */
 } RemoteColumn;
 

@@ -277,9 +277,10 @@ lock_and_measure(ConnectionPool *pool, List *tables, RemoteError *error,
 
 	initStringInfo(&sql);
 	append_lock(&sql, tables);
+	/* What fails is nearly always the lock: the rest would hide it. */
+	*sql_text = pstrdup(sql.data);
 	append_measure(&sql, tables, true);
 	appendStringInfoString(&sql, "; " CONNECTION_SET_SAVEPOINT);
-	*sql_text = sql.data;
 	return connection_exec(pool->control, sql.data, &limits, error);
 }
 

@@ -104,3 +104,8 @@ SELECT * FROM f.wrong_database;
 \set VERBOSITY default
 SELECT count(*) FROM f.wrong_text;
 SELECT * FROM remote_sessions(1);
+
+-- rows cannot be locked on the remote, so that is refused rather than ignored
+\set VERBOSITY default
+SELECT id FROM f.wrong FOR UPDATE;
+SELECT id FROM f.wrong FOR KEY SHARE;

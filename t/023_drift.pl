@@ -254,20 +254,33 @@ foreach my $n (0 .. $#pairs)
 note("postgres_fdw answers otherwise than a copy: $_: $theirs{$_}, not $truth{$_}")
   foreach grep { $theirs{$_} ne $truth{$_} } sort keys %truth;
 
-foreach my $way (sort keys %$settings_of)
+# All of it serially; in parallel, where it takes its time, a part; and what
+# travels as text anyway is not asked for twice.
+my %asked = (
+	'serial, binary' => [ sort keys %query ],
+	'serial, text' => [ grep { /: rows$/ } sort keys %query ],
+	'parallel, binary' => [ grep { /^..[05].*(rows|WHERE)/ } sort keys %query ],
+	'parallel, text' => [ grep { /^..3.*(rows|WHERE)/ } sort keys %query ]);
+
+foreach my $way (sort keys %asked)
 {
-	my %ours = $test->local_outcomes($settings_of->{$way},
-		map { $_ => in_schema('f', '', $query{$_}) } keys %query);
-	my %messages = %ours;
+	my @labels = @{ $asked{$way} };
+	my %messages = $test->local_outcomes($settings_of->{$way},
+		map { $_ => in_schema('f', '', $query{$_}) } @labels);
+	my %ours = outcome_classes(%messages);
+	my %expected = map { $_ => $truth{$_} } @labels;
 
-	%ours = outcome_classes(%ours);
-
-	# A condition may be sent where it drops the row that has no local value.
-	foreach my $label (grep { /WHERE/ && $truth{$_} =~ /^ERROR/ } keys %ours)
+	# With a value that no local column can hold there is no local copy to
+	# compare with.  postgres_fdw may have the remote drop that row; to say that
+	# it cannot be read is as good.
+	foreach my $label (grep { /WHERE/ && $ours{$_} ne $expected{$_} } @labels)
 	{
-		$ours{$label} = $truth{$label} if $ours{$label} eq $theirs{$label};
+		my ($pair) = $label =~ /^(.*): WHERE/;
+
+		$expected{$label} = $ours{$label}
+		  if $ours{$label} =~ /^ERROR/ && $ours{$label} eq $truth{"$pair: rows"};
 	}
-	my @wrong = ValuesTest::same_outcomes(\%ours, \%truth, "pairs of types: $way");
+	my @wrong = ValuesTest::same_outcomes(\%ours, \%expected, "pairs of types: $way");
 	diag("$_: $messages{$_}") foreach grep { $messages{$_} =~ /^ERROR/ } @wrong;
 }
 
@@ -296,6 +309,7 @@ EXECUTE q;
 \\! psql -XqAt -d "$connection" -c "$alter"
 EXECUTE q;
 SQL
+	$err =~ s/^psql:\S+ //mg;
 	return "$out\n$err";
 }
 
@@ -307,7 +321,7 @@ foreach my $way (sort keys %$settings_of)
 		"2001000|1|2000\n2001000|1|2000\n",
 		"bigint becomes double precision between PREPARE and EXECUTE: $way");
 	is( prepared($settings_of->{$way}, 'UPDATE changing SET v = 0.5 WHERE k = 2000; ALTER TABLE changing ALTER w TYPE bytea USING w::bytea', $sum),
-		"2001000|1|2000\n\nERROR:  22P02",
+		"2001000|1|2000\nERROR:  22P02",
 		"a value that is no bigint: $way");
 	$test->remote_sql('ALTER TABLE changing ALTER v TYPE bigint USING k, ALTER w TYPE text USING k');
 

@@ -159,12 +159,13 @@ sub local_sql
 sub outcomes
 {
 	my ($self, $node, $database, $settings, %statements) = @_;
+	my @labels = sort keys %statements;
 	my $script = $settings;
 	my %outcome;
 
-	foreach my $label (sort keys %statements)
+	foreach my $i (0 .. $#labels)
 	{
-		$script .= "\\echo '\@\@\@' " . literal($label) . "\n$statements{$label};\n"
+		$script .= "\\echo '\@\@\@' $i\n$statements{$labels[$i]};\n"
 		  . "\\if :ERROR\n\\echo ERROR :SQLSTATE: :LAST_ERROR_MESSAGE\n\\endif\n";
 	}
 	my ($code, $out, $err) = $node->psql($database, $script,
@@ -173,12 +174,12 @@ sub outcomes
 	diag("psql ended with $code: $err") if $code != 0;
 	foreach my $part (split /^\@\@\@ /m, $out)
 	{
-		my ($label, $result) = split /\n/, $part, 2;
+		my ($i, $result) = split /\n/, $part, 2;
 
-		next unless defined $label && exists $statements{$label};
+		next unless defined $i && $i =~ /^\d+$/;
 		$result //= '';
 		$result =~ s/\n\z//;
-		$outcome{$label} = $result;
+		$outcome{ $labels[$i] } = $result;
 	}
 	return %outcome;
 }
