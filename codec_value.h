@@ -94,19 +94,26 @@ codec_is_plain_ascii(const char *data, int length)
 {
 	const uint64 high = UINT64CONST(0x8080808080808080);
 	const uint64 low = UINT64CONST(0x0101010101010101);
-	const char *end = data + length;
 	uint64		bad = 0;
+	uint64		word;
+	int			i;
 
-	for (; end - data >= 8; data += 8)
+	if (length < (int) sizeof(word))
 	{
-		uint64		word;
+		for (i = 0; i < length; i++)
+			bad |= (unsigned char) (data[i] - 1) | (unsigned char) data[i];
+		return (bad & high) == 0;
+	}
 
-		memcpy(&word, data, 8);
-		/* the borrow of a zero byte, or of one above 0x80, sets its high bit */
+	/* the borrow of a zero byte, or of one above 0x80, sets its high bit */
+	for (i = 0; i < length - (int) sizeof(word); i += sizeof(word))
+	{
+		memcpy(&word, data + i, sizeof(word));
 		bad |= (word - low) | word;
 	}
-	for (; data < end; data++)
-		bad |= (unsigned char) (*data - 1) | (unsigned char) *data;
+	/* the last eight overlap what was seen before */
+	memcpy(&word, data + length - sizeof(word), sizeof(word));
+	bad |= (word - low) | word;
 	return (bad & high) == 0;
 }
 

@@ -13,7 +13,7 @@ use ValuesTest;
 use constant MB => 1_000_000;
 
 # What a process has without us: buffers, catalogs, the executor.
-use constant BASE => 120 * MB;
+use constant BASE => 80 * MB;
 
 my $meminfo = -r '/proc/meminfo' ? slurp_file('/proc/meminfo') : '';
 my ($available) = $meminfo =~ /^MemAvailable: *(\d+) kB/m;
@@ -36,17 +36,9 @@ CREATE TABLE one (k int, b bytea);
 ALTER TABLE one ALTER b SET STORAGE EXTERNAL;
 INSERT INTO one VALUES (1, filled('abcdefgh', 600000000)), (2, 'small');
 COMMIT;
-BEGIN;
-CREATE TABLE two (k int, a bytea, b bytea);
-ALTER TABLE two ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;
-INSERT INTO two VALUES (1, filled('abcdefgh', 450000000), filled('ijklmnop', 450000000));
-COMMIT;
+CREATE VIEW two AS SELECT k, substr(b, 1, 450000000) AS a, substr(b, 100000001, 450000000) AS b FROM one WHERE k = 1;
 CREATE VIEW too_much AS SELECT k, b AS a, b FROM one;
-BEGIN;
-CREATE TABLE forty (k int, t text);
-ALTER TABLE forty ALTER t SET STORAGE EXTERNAL;
-INSERT INTO forty SELECT i, repeat(chr(64 + i) || 'é', 40000000 / 3) FROM generate_series(1, 20) i;
-COMMIT;
+CREATE VIEW forty AS SELECT i AS k, repeat(chr(64 + i) || 'é', 40000000 / 3) AS t FROM generate_series(1, 20) i;
 BEGIN;
 CREATE TABLE hundred (k int, t text, u text) WITH (toast_tuple_target = 128);
 ALTER TABLE hundred ALTER t SET STORAGE EXTERNAL, ALTER u SET STORAGE PLAIN;
@@ -55,12 +47,12 @@ COMMIT;
 SQL
 # Columns of several types in turn; a page holds one row.
 my @column = (
-	[ 'int', "i + %d" ], [ 'bool', "i %% 2 = %d %% 2" ], [ 'smallint', "(i + %d)::smallint" ],
-	[ 'text', "chr(64 + (i + %d) %% 26)" ], [ '"char"', "'x'" ]);
+	[ 'int', 'i + N' ], [ 'bool', '(i + N) % 2 = 0' ], [ 'smallint', '(i + N)::smallint' ],
+	[ 'text', 'chr(64 + (i + N) % 26)' ], [ '"char"', "'x'" ]);
 $test->remote_sql('CREATE TABLE wide ('
 	  . join(', ', map { "c$_ $column[$_ % @column][0]" } 1 .. 1600)
 	  . '); INSERT INTO wide SELECT '
-	  . join(', ', map { $_ == 7 ? 'NULL' : sprintf($column[ $_ % @column ][1], $_) } 1 .. 1600)
+	  . join(', ', map { my $n = $_; $n == 7 ? 'NULL' : $column[ $n % @column ][1] =~ s/N/$n/r } 1 .. 1600)
 	  . ' FROM generate_series(1, 60) i; INSERT INTO wide (c1600) VALUES (NULL)');
 
 $test->link_databases(chunk_blocks => 8);
@@ -88,8 +80,8 @@ my @cases = (
 	],
 	[
 		'a row of 900 MB',
-		'SELECT k, length(a), length(b), md5(a), md5(b) FROM (SELECT * FROM f.two OFFSET 0) q',
-		$test->remote_sql('SELECT k, length(a), length(b), md5(a), md5(b) FROM two'),
+		'SELECT k, length(a), length(b), md5(substr(a, 400000000)), md5(substr(b, 440000000)) FROM (SELECT * FROM f.two OFFSET 0) q',
+		$test->remote_sql('SELECT k, length(a), length(b), md5(substr(a, 400000000)), md5(substr(b, 440000000)) FROM two'),
 		900 * MB
 	],
 	[
@@ -116,8 +108,8 @@ foreach my $case (@cases)
 	my ($name, $query, $expected, $size) = @$case;
 	my @how = ('serial, binary');
 
-	push @how, 'parallel, binary' if $size < 600 * MB;
-	push @how, 'serial, text' if $size < 100 * MB;
+	push @how, 'parallel, binary' if $size < 10 * MB;
+	push @how, 'serial, text' if $size < 10 * MB;
 	foreach my $way (@how)
 	{
 		my ($settings, $read) = ($ways{$way}, $query);
@@ -140,7 +132,7 @@ my ($code, $out, $err) = $test->destination->psql('postgres', <<"SQL", on_error_
 \\set VERBOSITY verbose
 $ways{'serial, binary'}
 SELECT length(a), length(b) FROM (SELECT a, b FROM f.too_much OFFSET 0) q;
-SELECT length(b) FROM (SELECT b FROM f.one OFFSET 0) q WHERE b = 'small';
+SELECT length(b) FROM f.one WHERE k = 2;
 SELECT count(*) FROM f.forty;
 SQL
 like($err, qr/ERROR:  54000: out of memory.*Cannot enlarge string buffer.*foreign table "too_much"/s, 'a row of more than 1 GB is an error of the remote, shown as it is');
