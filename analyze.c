@@ -32,10 +32,7 @@
 #include "utils/sampling.h"
 
 /* Blocks read to learn how many rows a block holds. */
-#define DENSITY_BLOCKS		100
-
-/* Ask for somewhat more rows than wanted: a sample's size varies. */
-#define OVERSAMPLING		1.1
+#define DENSITY_BLOCKS		400
 
 /* Take this transaction's snapshot with the table in it. */
 static RemoteTable *
@@ -252,8 +249,7 @@ acquire_sample_rows(Relation relation, int elevel, HeapTuple *rows,
 
 	if (has_blocks(table) && table->nblocks > 0)
 		block_fraction = blocks / table->nblocks;
-	row_fraction = Min(1.0, targrows * OVERSAMPLING /
-					   Max(total * block_fraction, 1));
+	row_fraction = Min(1.0, targrows / Max(total * block_fraction, 1));
 
 	columns_choose(&list, relid, desc, attnums, table,
 				   pool->snapshot->ticket.server_version);

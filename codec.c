@@ -231,6 +231,13 @@ codec_text_reason(Form_pg_attribute local, const RemoteColumn *remote,
 	/* The input function enforces a length or precision; a decoder does not. */
 	if (local->atttypmod != -1 && local->atttypmod != remote->typmod)
 		return "remote type modifier differs";
+
+	/* n of char(n) counts characters, but bytes where there is no encoding. */
+	if (local->atttypmod != -1 &&
+		remote->counts_bytes != (GetDatabaseEncoding() == PG_SQL_ASCII) &&
+		(binary_kind(local->atttypid) == CODEC_STRING ||
+		 binary_kind(local->atttypid) == CODEC_TEXT_ARRAY))
+		return "only one side has an encoding";
 	return NULL;
 }
 
@@ -277,6 +284,7 @@ codec_assume_remote(Form_pg_attribute local, const char *name)
 	remote->name = pstrdup(name);
 	remote->type = local->atttypid;
 	remote->typmod = local->atttypmod;
+	remote->counts_bytes = GetDatabaseEncoding() == PG_SQL_ASCII;
 	if (getBaseType(local->atttypid) != local->atttypid)
 		remote->base_type = format_type_extended(getBaseType(local->atttypid),
 												 -1, FORMAT_TYPE_TYPEMOD_GIVEN |

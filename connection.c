@@ -737,8 +737,9 @@ connection_open(ConnectionPool *pool, const ConnectionPeer *peer,
  */
 
 /* Read and drop everything up to the end of the answer. */
-static bool
-drain(Connection *conn, const WaitLimits *limits, RemoteError *error)
+bool
+connection_drain(Connection *conn, const WaitLimits *limits,
+				 RemoteError *error)
 {
 	for (;;)
 	{
@@ -785,7 +786,7 @@ connection_recover(Connection *conn, const WaitLimits *limits,
 	if (PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE)
 	{
 		cancel_send(conn->pg, limits->deadline);
-		if (!drain(conn, limits, error))
+		if (!connection_drain(conn, limits, error))
 			return false;
 	}
 	conn->dirty = false;

@@ -122,6 +122,8 @@ extern Connection *connection_control(ConnectionPool *pool,
 									  const WaitLimits *limits,
 									  RemoteError *error);
 extern void connection_lose_control(ConnectionPool *pool);
+extern bool connection_drain(Connection *conn, const WaitLimits *limits,
+							 RemoteError *error);
 extern bool connection_recover(Connection *conn, const WaitLimits *limits,
 							   RemoteError *error);
 

@@ -38,7 +38,6 @@ typedef enum CtidOperator
 } CtidOperator;
 
 /* pg_operator.h names some of them only. */
-#define TID_EQUAL_OPERATOR			402
 #define TID_LESS_OPERATOR			2799
 #define TID_GREATER_OPERATOR		2800
 #define TID_LESS_EQUAL_OPERATOR		2801
@@ -49,7 +48,7 @@ operator_kind(Oid operator)
 {
 	switch (operator)
 	{
-		case TID_EQUAL_OPERATOR:
+		case TIDEqualOperator:
 			return CTID_EQUAL;
 		case TID_LESS_OPERATOR:
 			return CTID_LESS;

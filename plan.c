@@ -52,6 +52,9 @@
 #define USABLE_BLOCK_BYTES		(BLCKSZ - 24)
 #define ROW_OVERHEAD_BYTES		28
 
+/* A larger LIMIT limits nothing, and a sum with OFFSET could overflow. */
+#define MAX_SENT_LIMIT			1e15
+
 /* Guess when nothing is known: as core for a foreign table. */
 #define DEFAULT_TUPLES			1000
 
@@ -567,7 +570,8 @@ pushable_limit(PlannerInfo *root, RelOptInfo *rel, List *local_exprs)
 		(root->parse->limitOffset != NULL &&
 		 !is_constant(root->parse->limitOffset)))
 		return -1;
-	if (root->limit_tuples < 0 || local_exprs != NIL ||
+	if (root->limit_tuples < 0 || root->limit_tuples > MAX_SENT_LIMIT ||
+		local_exprs != NIL ||
 		rel->reloptkind != RELOPT_BASEREL ||
 		bms_membership(root->all_baserels) != BMS_SINGLETON ||
 		root->parse->sortClause != NIL || root->parse->rowMarks != NIL ||

@@ -46,8 +46,8 @@ append_table_list(StringInfo buf, List *tables)
 
 /*
  * The expressions that describe pg_class row c and pg_am row am; shared by both
- * questions.  A relation's size is asked for only where it has blocks of its
- * own: for a partitioned parent it would be 0.
+ * questions.  The size of a parent is that of all its children: alone it would
+ * be 0, or its own blocks only.
  */
 static void
 append_class_columns(StringInfo buf)
@@ -56,9 +56,11 @@ append_class_columns(StringInfo buf)
 						   "c.relkind, "
 						   "coalesce(am.amname = 'heap', c.relam = 0 AND c.relkind IN ('r', 'm')), "
 						   "EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid), "
-						   "CASE WHEN c.relkind IN ('r', 'm') THEN "
-						   "pg_relation_size(c.oid) / current_setting('block_size')::bigint "
-						   "ELSE 0 END, "
+						   "(WITH RECURSIVE t AS (SELECT c.oid UNION "
+						   "SELECT i.inhrelid FROM t JOIN pg_inherits i ON i.inhparent = t.oid) "
+						   "SELECT coalesce(sum(pg_relation_size(k.oid)), 0)::bigint "
+						   "/ current_setting('block_size')::bigint "
+						   "FROM t JOIN pg_class k ON k.oid = t.oid WHERE k.relkind IN ('r', 'm')), "
 						   "c.reltuples");
 }
 
@@ -89,6 +91,7 @@ remote_table_columns_sql(StringInfo buf, List *tables)
 {
 	appendStringInfoString(buf,
 						   "SELECT v.i, a.attname, a.atttypid, a.atttypmod, "
+						   "current_setting('server_encoding') = 'SQL_ASCII', "
 						   "tn.nspname = 'pg_catalog', "
 						   "format_type(a.atttypid, a.atttypmod), "
 						   /* type modifier -1: bpchar, where NULL says char(1) */
@@ -140,12 +143,13 @@ parse_columns(RemoteTable *table, int index, PGresult *result)
 		column->name = pstrdup(PQgetvalue(result, row, 1));
 		column->type = oid_value(result, row, 2);
 		column->typmod = atoi(PQgetvalue(result, row, 3));
-		column->builtin = bool_value(result, row, 4);
-		column->type_name = pstrdup(PQgetvalue(result, row, 5));
+		column->counts_bytes = bool_value(result, row, 4);
+		column->builtin = bool_value(result, row, 5);
+		column->type_name = pstrdup(PQgetvalue(result, row, 6));
 		column->base_type = NULL;
-		if (!PQgetisnull(result, row, 6))
-			column->base_type = pstrdup(PQgetvalue(result, row, 6));
-		column->output_function = pstrdup(PQgetvalue(result, row, 7));
+		if (!PQgetisnull(result, row, 7))
+			column->base_type = pstrdup(PQgetvalue(result, row, 7));
+		column->output_function = pstrdup(PQgetvalue(result, row, 8));
 		table->ncolumns++;
 	}
 }
@@ -255,7 +259,8 @@ remote_table_size_sql(StringInfo buf, List *names)
 
 	appendStringInfoString(buf, "SELECT ");
 	append_class_columns(buf);
-	appendStringInfoString(buf, ", v.i, c.relpages FROM (VALUES ");
+	appendStringInfoString(buf, ", v.i, c.relpages, tree.tuples, tree.pages "
+						   "FROM (VALUES ");
 	foreach(lc, names)
 	{
 		appendStringInfo(buf, "%s(%d, ", i > 0 ? ", " : "", i);
@@ -265,7 +270,13 @@ remote_table_size_sql(StringInfo buf, List *names)
 	}
 	appendStringInfoString(buf,
 						   ") v(i, name) JOIN pg_class c ON c.oid = to_regclass(v.name) "
-						   "LEFT JOIN pg_am am ON am.oid = c.relam");
+						   "LEFT JOIN pg_am am ON am.oid = c.relam, LATERAL ("
+						   "WITH RECURSIVE t AS (SELECT c.oid UNION "
+						   "SELECT i.inhrelid FROM t JOIN pg_inherits i ON i.inhparent = t.oid) "
+						   "SELECT sum(greatest(k.reltuples, 0)) AS tuples, "
+						   "sum(greatest(k.relpages, 0)) AS pages "
+						   "FROM t JOIN pg_class k ON k.oid = t.oid "
+						   "WHERE k.relkind IN ('r', 'm')) tree");
 }
 
 /* Read one row of the answer to it; returns the position of its name. */
@@ -279,5 +290,12 @@ remote_table_parse_size(PGresult *result, int row, RemoteSize *size)
 	size->pages = strtod(PQgetvalue(result, row, 3), NULL);
 	size->tuples = strtod(PQgetvalue(result, row, 4), NULL);
 	size->tuples_pages = strtod(PQgetvalue(result, row, 6), NULL);
+
+	/* A parent's own figures say nothing of its children's rows. */
+	if (size->has_children)
+	{
+		size->tuples = strtod(PQgetvalue(result, row, 7), NULL);
+		size->tuples_pages = strtod(PQgetvalue(result, row, 8), NULL);
+	}
 	return atoi(PQgetvalue(result, row, 5));
 }

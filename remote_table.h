@@ -18,6 +18,7 @@ typedef struct RemoteColumn
 	char	   *name;
 	Oid			type;			/* OID on the remote */
 	int32		typmod;
+	bool		counts_bytes;	/* lengths are in bytes: SQL_ASCII */
 	bool		builtin;		/* type lives in the remote's pg_catalog */
 	char	   *type_name;		/* as format_type writes it */
 	char	   *base_type;		/* of a domain; NULL: it is none */

@@ -195,6 +195,10 @@ ask(ConnectionPool *pool, const char *question)
 			conn->in_transaction = in_snapshot;
 			return conn;
 		}
+		/* One wait for a locked table is enough for all its questions. */
+		if (error.timed_out || error.sqlstate == ERRCODE_QUERY_CANCELED ||
+			error.sqlstate == ERRCODE_LOCK_NOT_AVAILABLE)
+			pool->silent_until = connection_deadline(ABSENT_MS);
 		alive = PQstatus(conn->pg) == CONNECTION_OK;
 		settle(conn, in_snapshot);
 		if (alive || in_snapshot)

@@ -41,6 +41,9 @@
 /* Patience with a cancelled command when a scan stops early. */
 #define CLOSE_MS		5000
 
+/* How long it may take to read the rest of an answer that is not wanted. */
+#define QUICK_DRAIN_MS	10
+
 /* Signature, flags and extension length of COPY BINARY. */
 static const char copy_signature[11] = "PGCOPY\n\377\r\n\0";
 
@@ -504,30 +507,37 @@ forget_rows(Stream *stream)
 }
 
 /*
- * Stop, wherever the stream is.  The control connection is brought back to rest
- * by a cancel; any other connection is simply closed, since a cancel could
+ * Stop, wherever the stream is.  A look-up that needed its first row only has
+ * little left to say: that is read.  Otherwise the control connection is brought
+ * back to rest by a cancel; any other connection is closed, since a cancel could
  * block and there is nothing to save.
  */
 void
 stream_close(Stream *stream)
 {
 	Connection *conn = stream->conn;
+	WaitLimits	limits = connection_limits(QUICK_DRAIN_MS);
+	RemoteError error;
 
 	forget_rows(stream);
 	if (conn == NULL)
 		return;
 	connection_return(conn);
-	if (!conn->is_control)
-		connection_close(conn);
-	else
+	conn->dirty = true;
+	if (connection_drain(conn, &limits, &error) &&
+		PQtransactionStatus(conn->pg) == PQTRANS_INTRANS)
 	{
-		WaitLimits	limits = connection_limits(CLOSE_MS);
-		RemoteError error;
-
-		conn->dirty = true;
-		if (!connection_recover(conn, &limits, &error))
-			connection_lose_control(conn->pool);
+		conn->dirty = false;
+		return;
 	}
+	if (!conn->is_control)
+	{
+		connection_close(conn);
+		return;
+	}
+	limits = connection_limits(CLOSE_MS);
+	if (!connection_recover(conn, &limits, &error))
+		connection_lose_control(conn->pool);
 }
 
 /*

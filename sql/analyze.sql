@@ -29,8 +29,8 @@ SELECT attname, null_frac BETWEEN CASE attname WHEN 'w' THEN 0.7 ELSE 0 END AND 
 FROM pg_stats WHERE schemaname = 'f' AND tablename = 'ana' AND attname <> 'gone' ORDER BY attname COLLATE "C";
 
 -- joins are estimated with it
-CREATE TABLE few AS SELECT i * 1000 AS id FROM generate_series(1, 10) i;
-ANALYZE few;
+CREATE TABLE ana_few AS SELECT i * 1000 AS id FROM generate_series(1, 10) i;
+ANALYZE ana_few;
 CREATE FUNCTION estimate(query text) RETURNS numeric LANGUAGE plpgsql AS $$
 DECLARE
     plan json;
@@ -39,7 +39,7 @@ BEGIN
     RETURN plan->0->'Plan'->>'Plan Rows';
 END
 $$;
-SELECT estimate('SELECT FROM few JOIN f.ana USING (id)') BETWEEN 5 AND 20 AS key,
+SELECT estimate('SELECT FROM ana_few JOIN f.ana USING (id)') BETWEEN 5 AND 20 AS key,
     estimate('SELECT FROM f.ana WHERE n = 5') BETWEEN 2000 AND 8000 AS condition,
     estimate('SELECT FROM f.ana GROUP BY n') = 50 AS groups;
 

@@ -100,10 +100,10 @@ SELECT * FROM check_query('SELECT count(*) FROM %s WHERE ctid < (SELECT NULL::ti
 
 -- A Gather that is run again with other bounds, of which the first are empty. (The
 -- bounds come from InitPlans that depend on the outer row.)
-CREATE VIEW bounds (n, lo, hi) AS
+CREATE VIEW tid_bounds (n, lo, hi) AS
     VALUES (1, '(8,0)'::tid, '(8,0)'::tid), (2, '(0,0)', '(2,0)'), (3, '(6,0)', NULL), (4, '(9,3)', '(99,0)'),
         (5, '(7,0)', '(6,0)'), (6, '(0,0)', '(4294967295,65535)'), (7, '(4294967295,0)', '(0,0)'), (8, '(5,3)', '(8,2)');
-\set again 'SELECT n, (SELECT count(*) FROM %s WHERE ctid >= (SELECT lo) AND ctid < (SELECT hi)) FROM bounds ORDER BY n'
+\set again 'SELECT n, (SELECT count(*) FROM %s WHERE ctid >= (SELECT lo) AND ctid < (SELECT hi)) FROM tid_bounds ORDER BY n'
 SELECT show_plan(format(:'again', 'f.tids'), 'VERBOSE OFF');
 SELECT claimed(format(:'again', 'f.tids'));
 SELECT * FROM check_query(:'again', 'r.tids', 'f.tids', '{1,2,4}');
@@ -116,10 +116,10 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_material = off;
 EXPLAIN (VERBOSE, COSTS OFF)
-SELECT n, x.* FROM bounds, LATERAL (SELECT count(*) FROM f.tids WHERE ctid >= lo AND ctid < hi OFFSET 0) x;
-SELECT * FROM check_query('SELECT n, x.* FROM bounds, LATERAL (SELECT count(*), min(ctid) FROM %s WHERE ctid >= lo AND ctid < hi) x',
+SELECT n, x.* FROM tid_bounds, LATERAL (SELECT count(*) FROM f.tids WHERE ctid >= lo AND ctid < hi OFFSET 0) x;
+SELECT * FROM check_query('SELECT n, x.* FROM tid_bounds, LATERAL (SELECT count(*), min(ctid) FROM %s WHERE ctid >= lo AND ctid < hi) x',
                           'r.tids', 'f.tids', '{2}');
-SELECT * FROM check_query('SELECT n, id FROM bounds LEFT JOIN %s t ON t.ctid > lo AND t.ctid < hi AND mod(id, 5) = 3',
+SELECT * FROM check_query('SELECT n, id FROM tid_bounds LEFT JOIN %s t ON t.ctid > lo AND t.ctid < hi AND mod(id, 5) = 3',
                           'r.tids', 'f.tids', '{2}');
 SELECT * FROM check_query('SELECT count(*), sum(b.id) FROM %1$s a JOIN %1$s b ON a.ctid = b.ctid',
                           'r.tids', 'f.tids', '{2}');

@@ -9,26 +9,26 @@ CREATE TABLE r.js (id int PRIMARY KEY, n int, v text) WITH (fillfactor = 10, aut
 INSERT INTO r.js SELECT i, i % 10, repeat('x', 130) FROM generate_series(1, 60) i;
 ANALYZE r.js;
 SELECT import_far('js', 1, 3);
-CREATE TABLE here (id int, n int) WITH (parallel_workers = 3, autovacuum_enabled = off);
-INSERT INTO here SELECT i, i % 7 FROM generate_series(31, 90) i;
-ANALYZE here;
+CREATE TABLE js_here (id int, n int) WITH (parallel_workers = 3, autovacuum_enabled = off);
+INSERT INTO js_here SELECT i, i % 7 FROM generate_series(31, 90) i;
+ANALYZE js_here;
 \set both 'SELECT count(*), sum(a.id), sum(b.id), sum(a.n - b.n) FROM '
 
 -- Parallel Hash with the foreign table on either side, and on both
 SET enable_mergejoin = off;
 SET enable_nestloop = off;
-SELECT show_plan(:'both' || 'f.js a JOIN here b USING (id)', 'VERBOSE OFF');
-SELECT * FROM check_query(:'both' || '%s a JOIN here b USING (id)', 'r.js', 'f.js', '{1,3}');
+SELECT show_plan(:'both' || 'f.js a JOIN js_here b USING (id)', 'VERBOSE OFF');
+SELECT * FROM check_query(:'both' || '%s a JOIN js_here b USING (id)', 'r.js', 'f.js', '{1,3}');
 SET enable_parallel_hash = off;
-SELECT show_plan(:'both' || 'f.js a JOIN here b USING (id)', 'VERBOSE OFF');
-SELECT * FROM check_query(:'both' || '%s a JOIN here b USING (id)', 'r.js', 'f.js', '{1,3}');
+SELECT show_plan(:'both' || 'f.js a JOIN js_here b USING (id)', 'VERBOSE OFF');
+SELECT * FROM check_query(:'both' || '%s a JOIN js_here b USING (id)', 'r.js', 'f.js', '{1,3}');
 RESET enable_parallel_hash;
-INSERT INTO here SELECT i, i % 7 FROM generate_series(91, 5000) i;
-ANALYZE here;
-SELECT show_plan(:'both' || 'f.js a JOIN here b USING (id)', 'VERBOSE OFF');
-SELECT * FROM check_query(:'both' || '%s a JOIN here b USING (id)', 'r.js', 'f.js', '{1,3}');
-DELETE FROM here WHERE id > 90;
-ANALYZE here;
+INSERT INTO js_here SELECT i, i % 7 FROM generate_series(91, 5000) i;
+ANALYZE js_here;
+SELECT show_plan(:'both' || 'f.js a JOIN js_here b USING (id)', 'VERBOSE OFF');
+SELECT * FROM check_query(:'both' || '%s a JOIN js_here b USING (id)', 'r.js', 'f.js', '{1,3}');
+DELETE FROM js_here WHERE id > 90;
+ANALYZE js_here;
 SELECT show_plan(:'both' || 'f.js a JOIN f.js b USING (id)', 'VERBOSE OFF');
 SELECT * FROM check_query(:'both' || '%1$s a JOIN %1$s b USING (id)', 'r.js', 'f.js', '{1,3}');
 -- in several batches, and without the leader
@@ -49,12 +49,12 @@ BEGIN
         PERFORM set_config('enable_' || m, (m = method)::text, true)
             FROM unnest(ARRAY['hashjoin', 'mergejoin', 'nestloop']) m;
         FOREACH kind IN ARRAY ARRAY[
-            '%s a JOIN here b ON a.id = b.id', '%s a LEFT JOIN here b ON a.id = b.id', '%s a RIGHT JOIN here b ON a.id = b.id',
-            '%s a FULL JOIN here b ON a.id = b.id',
-            'here b, LATERAL (SELECT * FROM %s a WHERE a.id = b.id + 1 LIMIT 1) a',
-            '%s a, (SELECT id - 9 AS id FROM here) b WHERE EXISTS (SELECT FROM here WHERE id = a.id) AND a.id = b.id',
-            'here b, (SELECT id - 7 AS id FROM here) a WHERE EXISTS (SELECT FROM %s f WHERE f.id = b.id) AND a.id = b.id',
-            'here a, here b WHERE NOT EXISTS (SELECT FROM %s f WHERE f.id = a.id) AND a.id = b.id'] LOOP
+            '%s a JOIN js_here b ON a.id = b.id', '%s a LEFT JOIN js_here b ON a.id = b.id', '%s a RIGHT JOIN js_here b ON a.id = b.id',
+            '%s a FULL JOIN js_here b ON a.id = b.id',
+            'js_here b, LATERAL (SELECT * FROM %s a WHERE a.id = b.id + 1 LIMIT 1) a',
+            '%s a, (SELECT id - 9 AS id FROM js_here) b WHERE EXISTS (SELECT FROM js_here WHERE id = a.id) AND a.id = b.id',
+            'js_here b, (SELECT id - 7 AS id FROM js_here) a WHERE EXISTS (SELECT FROM %s f WHERE f.id = b.id) AND a.id = b.id',
+            'js_here a, js_here b WHERE NOT EXISTS (SELECT FROM %s f WHERE f.id = a.id) AND a.id = b.id'] LOOP
             RETURN QUERY SELECT kind, method, c.* FROM check_query('SELECT count(*), sum(a.id), sum(b.id) FROM ' || kind, 'r.js', 'f.js', '{3}') c;
         END LOOP;
     END LOOP;
@@ -70,15 +70,15 @@ SET enable_mergejoin = off;
 SET max_parallel_workers_per_gather = 0;
 ALTER FOREIGN TABLE f.js OPTIONS (ADD use_remote_estimate 'true');
 ALTER SERVER loopback OPTIONS (ADD fdw_startup_cost '0.01');
-EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*), sum(a.id) FROM here b JOIN f.js a ON a.id = b.n;
-SELECT count(*), sum(a.id) FROM here b JOIN r.js a ON a.id = b.n;
-SELECT count(*), sum(a.id) FROM here b JOIN f.js a ON a.id = b.n;
-SELECT count(*), sum(a.id) FROM (SELECT nullif(n, 3) AS n FROM here) b LEFT JOIN r.js a ON a.id = b.n;
-SELECT count(*), sum(a.id) FROM (SELECT nullif(n, 3) AS n FROM here) b LEFT JOIN f.js a ON a.id = b.n;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*), sum(a.id) FROM js_here b JOIN f.js a ON a.id = b.n;
+SELECT count(*), sum(a.id) FROM js_here b JOIN r.js a ON a.id = b.n;
+SELECT count(*), sum(a.id) FROM js_here b JOIN f.js a ON a.id = b.n;
+SELECT count(*), sum(a.id) FROM (SELECT nullif(n, 3) AS n FROM js_here) b LEFT JOIN r.js a ON a.id = b.n;
+SELECT count(*), sum(a.id) FROM (SELECT nullif(n, 3) AS n FROM js_here) b LEFT JOIN f.js a ON a.id = b.n;
 ALTER SERVER loopback OPTIONS (DROP fdw_startup_cost);
 ALTER FOREIGN TABLE f.js OPTIONS (DROP use_remote_estimate);
-EXPLAIN (COSTS OFF) SELECT count(*), sum(a.id) FROM here b JOIN f.js a ON a.id + 0.0 = b.id + 0.0;
-SELECT count(*), sum(a.id) FROM here b JOIN f.js a ON a.id + 0.0 = b.id + 0.0;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(a.id) FROM js_here b JOIN f.js a ON a.id + 0.0 = b.id + 0.0;
+SELECT count(*), sum(a.id) FROM js_here b JOIN f.js a ON a.id + 0.0 = b.id + 0.0;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 SET max_parallel_workers_per_gather = 3;
@@ -102,9 +102,9 @@ SELECT * FROM remote_sessions(1);
 
 -- local tables changed by what a foreign one says
 SET max_parallel_workers_per_gather = 0;
-EXPLAIN (VERBOSE, COSTS OFF) UPDATE here SET n = js.n FROM f.js WHERE here.id = js.id AND js.n < 5;
-EXPLAIN (COSTS OFF) MERGE INTO here USING f.js ON here.id = js.id WHEN MATCHED THEN DELETE;
-CREATE TABLE truth AS TABLE here;
+EXPLAIN (VERBOSE, COSTS OFF) UPDATE js_here SET n = js.n FROM f.js WHERE js_here.id = js.id AND js.n < 5;
+EXPLAIN (COSTS OFF) MERGE INTO js_here USING f.js ON js_here.id = js.id WHEN MATCHED THEN DELETE;
+CREATE TABLE js_truth AS TABLE js_here;
 DO $$
 DECLARE
     command text;
@@ -116,17 +116,17 @@ BEGIN
             WHEN MATCHED AND js.n = 9 THEN DELETE
             WHEN MATCHED THEN UPDATE SET n = js.n + 100
             WHEN NOT MATCHED THEN INSERT VALUES (js.id, js.n)'] LOOP
-        EXECUTE format(command, 'here', 'f');
-        EXECUTE format(command, 'truth', 'r');
+        EXECUTE format(command, 'js_here', 'f');
+        EXECUTE format(command, 'js_truth', 'r');
     END LOOP;
 END
 $$;
-SELECT count(*), sum(id), sum(n), count(*) FILTER (WHERE n >= 100) FROM here;
-(TABLE here EXCEPT ALL TABLE truth) UNION ALL (TABLE truth EXCEPT ALL TABLE here);
-INSERT INTO here SELECT id, n FROM f.js WHERE id = 17 RETURNING *;
-WITH moved AS (DELETE FROM here WHERE id IN (SELECT id FROM f.js WHERE n = 7) RETURNING id)
+SELECT count(*), sum(id), sum(n), count(*) FILTER (WHERE n >= 100) FROM js_here;
+(TABLE js_here EXCEPT ALL TABLE js_truth) UNION ALL (TABLE js_truth EXCEPT ALL TABLE js_here);
+INSERT INTO js_here SELECT id, n FROM f.js WHERE id = 17 RETURNING *;
+WITH moved AS (DELETE FROM js_here WHERE id IN (SELECT id FROM f.js WHERE n = 7) RETURNING id)
 SELECT count(*), count(js.id) FROM moved LEFT JOIN f.js USING (id);
-SELECT count(*) FROM (SELECT js.id FROM here JOIN f.js USING (id) WHERE js.n = 1 FOR UPDATE OF here) x;
+SELECT count(*) FROM (SELECT js.id FROM js_here JOIN f.js USING (id) WHERE js.n = 1 FOR UPDATE OF js_here) x;
 
 -- subqueries: correlated, stopped early, uncorrelated, in a target list
 SET max_parallel_workers_per_gather = 3;

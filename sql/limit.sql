@@ -8,9 +8,9 @@ SET max_parallel_workers_per_gather = 2;
 CREATE TABLE r.lim (id int, n int, v text) WITH (fillfactor = 10, autovacuum_enabled = off);
 INSERT INTO r.lim SELECT i, i % 7, repeat('x', 130) FROM generate_series(1, 100) i;
 SELECT import_far('lim');
-CREATE TABLE here (id int);
-INSERT INTO here SELECT generate_series(1, 20);
-ANALYZE here;
+CREATE TABLE lim_here (id int);
+INSERT INTO lim_here SELECT generate_series(1, 20);
+ANALYZE lim_here;
 
 -- What is sent after the LIMIT key word, and how many rows come, serial and parallel.
 CREATE FUNCTION limited(query text, OUT sent text, OUT serial bigint, OUT parallel bigint)
@@ -42,30 +42,30 @@ SELECT query, l.* FROM unnest(ARRAY[
     'SELECT random() FROM f.lim LIMIT 7', 'SELECT FROM f.lim LIMIT 7', 'SELECT * FROM f.lim LIMIT 3 + 4',
     $$SELECT * FROM f.lim WHERE ctid >= '(2,0)' AND ctid < '(4,0)' LIMIT 7$$,
     'SELECT * FROM (SELECT * FROM f.lim LIMIT 9) x WHERE v ~ ''x''', 'SELECT count(*) FROM (SELECT * FROM f.lim LIMIT 9) x',
-    'SELECT * FROM f.lim LIMIT 9223372036854775807', 'SELECT * FROM f.lim OFFSET NULL LIMIT 7',
+    'SELECT * FROM f.lim OFFSET NULL LIMIT 7',
     -- none at all, no limit
     'SELECT * FROM f.lim LIMIT 0', 'SELECT * FROM f.lim LIMIT NULL', 'SELECT * FROM f.lim LIMIT ALL', 'SELECT * FROM f.lim OFFSET 90',
     'SELECT * FROM f.lim OFFSET 1 LIMIT 0', 'SELECT * FROM f.lim WHERE false LIMIT 7',
     -- rows are sorted, dropped, joined or combined before they are counted
     'SELECT * FROM f.lim ORDER BY id LIMIT 7', 'SELECT * FROM f.lim WHERE v ~ ''x'' LIMIT 7', 'SELECT * FROM f.lim WHERE id > random() LIMIT 7',
-    'SELECT * FROM f.lim WHERE n = 3 AND v ~ ''y'' LIMIT 7', 'SELECT * FROM f.lim JOIN here USING (id) LIMIT 7',
+    'SELECT * FROM f.lim WHERE n = 3 AND v ~ ''y'' LIMIT 7', 'SELECT * FROM f.lim JOIN lim_here USING (id) LIMIT 7',
+    'SELECT lim_here.id FROM f.lim JOIN lim_here USING (id) WHERE n = 3 LIMIT 2 FOR UPDATE OF lim_here',
     'SELECT * FROM f.lim a, f.lim b WHERE a.id = b.id AND b.n = 6 LIMIT 7', 'SELECT * FROM f.lim, generate_series(1, 3) LIMIT 7',
-    'SELECT * FROM f.lim LEFT JOIN here USING (id) WHERE here.id IS NULL LIMIT 7', 'SELECT * FROM f.lim WHERE id IN (SELECT id FROM here WHERE id > 15) LIMIT 7',
-    'SELECT * FROM f.lim l WHERE EXISTS (SELECT FROM here WHERE here.id = l.id + random() * 0 AND id > 15) LIMIT 7', 'SELECT * FROM f.lim WHERE random() >= 0 LIMIT 7',
+    'SELECT * FROM f.lim LEFT JOIN lim_here USING (id) WHERE lim_here.id IS NULL LIMIT 7', 'SELECT * FROM f.lim WHERE id IN (SELECT id FROM lim_here WHERE id > 15) LIMIT 7',
+    'SELECT * FROM f.lim l WHERE EXISTS (SELECT FROM lim_here WHERE lim_here.id = l.id + random() * 0 AND id > 15) LIMIT 7', 'SELECT * FROM f.lim WHERE random() >= 0 LIMIT 7',
     'SELECT n FROM f.lim GROUP BY n LIMIT 6', 'SELECT DISTINCT n FROM f.lim LIMIT 6', 'SELECT DISTINCT ON (n) n, v FROM f.lim LIMIT 6',
     'SELECT count(*) FROM f.lim LIMIT 7', 'SELECT max(id) FROM f.lim HAVING max(id) > 7 LIMIT 7', 'SELECT row_number() OVER (), id FROM f.lim LIMIT 7',
     'SELECT generate_series(1, 2), id FROM f.lim LIMIT 7', 'SELECT generate_series(1, id % 2), id FROM f.lim LIMIT 7', 'SELECT unnest(''{}''::int[]), id FROM f.lim LIMIT 7',
-    'SELECT id FROM f.lim UNION ALL SELECT id FROM f.lim LIMIT 150', 'SELECT id FROM f.lim UNION SELECT id FROM here LIMIT 90',
-    'SELECT id FROM f.lim EXCEPT SELECT id FROM here LIMIT 7', '(SELECT id FROM f.lim LIMIT 3) UNION ALL (SELECT id FROM f.lim LIMIT 4)',
+    'SELECT id FROM f.lim UNION ALL SELECT id FROM f.lim LIMIT 150', 'SELECT id FROM f.lim UNION SELECT id FROM lim_here LIMIT 90',
+    'SELECT id FROM f.lim EXCEPT SELECT id FROM lim_here LIMIT 7', '(SELECT id FROM f.lim LIMIT 3) UNION ALL (SELECT id FROM f.lim LIMIT 4)',
     'SELECT n FROM f.lim ORDER BY n FETCH FIRST 3 ROWS WITH TIES', 'SELECT * FROM f.lim WHERE (SELECT true) LIMIT 7',
-    'SELECT * FROM f.lim LIMIT (SELECT 7)', 'SELECT here.id, x.* FROM here, LATERAL (SELECT l.id FROM f.lim l WHERE l.id > here.id LIMIT 3) x',
-    'SELECT here.id, x.* FROM here, LATERAL (SELECT l.id FROM f.lim l LIMIT here.id) x',
+    'SELECT * FROM f.lim LIMIT (SELECT 7)', 'SELECT lim_here.id, x.* FROM lim_here, LATERAL (SELECT l.id FROM f.lim l WHERE l.id > lim_here.id LIMIT 3) x',
+    'SELECT lim_here.id, x.* FROM lim_here, LATERAL (SELECT l.id FROM f.lim l LIMIT lim_here.id) x',
     'WITH x AS MATERIALIZED (SELECT * FROM f.lim) SELECT * FROM x WHERE n = 3 LIMIT 7', 'SELECT * FROM (SELECT * FROM f.lim OFFSET 0) x WHERE n = 3 LIMIT 7'
     ]) query, limited(query) l;
-BEGIN;
-EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM f.lim LIMIT 7 FOR UPDATE;
-EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM f.lim LIMIT 7 FOR SHARE;
-COMMIT;
+-- larger than any table
+SELECT * FROM limited('SELECT * FROM f.lim OFFSET 10 LIMIT 9223372036854775807');
+SELECT * FROM limited('SELECT * FROM f.lim OFFSET 9223372036854775807 LIMIT 9223372036854775807');
 
 -- a limit that is not known, or not for good, when the plan is made
 CREATE FUNCTION wanted() RETURNS bigint STABLE LANGUAGE sql AS $$SELECT current_setting('limit_test.wanted')::bigint$$;

@@ -9,9 +9,9 @@ INSERT INTO r.tiny_est SELECT i, i % 10, 'row number ' || i FROM generate_series
 VACUUM ANALYZE r.tiny_est;
 IMPORT FOREIGN SCHEMA r LIMIT TO (est, tiny_est) FROM SERVER loopback INTO f;
 SELECT relpages BETWEEN 1500 AND 2500 AS some_thousand_blocks FROM pg_class WHERE oid = 'r.est'::regclass;
-CREATE TABLE few AS SELECT i * 1000 AS id FROM generate_series(1, 10) i;
-CREATE TABLE many AS SELECT i AS id FROM generate_series(1, 100000) i;
-ANALYZE few, many;
+CREATE TABLE est_few AS SELECT i * 1000 AS id FROM generate_series(1, 10) i;
+CREATE TABLE est_many AS SELECT i AS id FROM generate_series(1, 100000) i;
+ANALYZE est_few, est_many;
 
 -- The rows that the plan expects of the query and those that it has, if they differ
 -- by more than a factor of two.
@@ -62,19 +62,19 @@ SELECT query, b.* FROM unnest(ARRAY[
     badly_estimated(query) b;
 
 -- joined on the key: looked up for few rows, read once for many
-EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM few JOIN f.est USING (id);
-SELECT count(*), sum(n), min(v) FROM few JOIN f.est USING (id);
-EXPLAIN (COSTS OFF) SELECT count(*), sum(n) FROM many JOIN f.est USING (id);
-SELECT count(*), sum(n) FROM many JOIN f.est USING (id);
-EXPLAIN (COSTS OFF) SELECT few.id FROM few WHERE EXISTS (SELECT FROM f.est WHERE est.id = few.id AND est.n = 0);
-SELECT count(*) FROM few WHERE EXISTS (SELECT FROM f.est WHERE est.id = few.id AND est.n = 0);
-EXPLAIN (COSTS OFF) SELECT few.id, e.v FROM few LEFT JOIN f.est e ON e.id = few.id + 1 AND e.n <> 2;
-SELECT count(*), count(e.v) FROM few LEFT JOIN f.est e ON e.id = few.id + 1 AND e.n <> 2;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM est_few JOIN f.est USING (id);
+SELECT count(*), sum(n), min(v) FROM est_few JOIN f.est USING (id);
+EXPLAIN (COSTS OFF) SELECT count(*), sum(n) FROM est_many JOIN f.est USING (id);
+SELECT count(*), sum(n) FROM est_many JOIN f.est USING (id);
+EXPLAIN (COSTS OFF) SELECT est_few.id FROM est_few WHERE EXISTS (SELECT FROM f.est WHERE est.id = est_few.id AND est.n = 0);
+SELECT count(*) FROM est_few WHERE EXISTS (SELECT FROM f.est WHERE est.id = est_few.id AND est.n = 0);
+EXPLAIN (COSTS OFF) SELECT est_few.id, e.v FROM est_few LEFT JOIN f.est e ON e.id = est_few.id + 1 AND e.n <> 2;
+SELECT count(*), count(e.v) FROM est_few LEFT JOIN f.est e ON e.id = est_few.id + 1 AND e.n <> 2;
 -- not on a column without an index, not from a tiny table
-EXPLAIN (COSTS OFF) SELECT count(*) FROM few JOIN f.est ON n = few.id / 1000;
-SELECT count(*) FROM few JOIN f.est ON n = few.id / 1000;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM few JOIN f.tiny_est ON tiny_est.id = few.id / 1000;
-SELECT count(*) FROM few JOIN f.tiny_est ON tiny_est.id = few.id / 1000;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM est_few JOIN f.est ON n = est_few.id / 1000;
+SELECT count(*) FROM est_few JOIN f.est ON n = est_few.id / 1000;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000;
+SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000;
 
 -- parameters, which the remote's planner cannot know
 PREPARE by_key(int) AS SELECT * FROM f.est WHERE id = $1;
@@ -98,15 +98,15 @@ RESET plan_cache_mode;
 ALTER FOREIGN TABLE f.est OPTIONS (ADD use_remote_estimate 'false');
 EXPLAIN (COSTS OFF) SELECT * FROM f.est WHERE id = 77777;
 SELECT * FROM f.est WHERE id = 77777;
-EXPLAIN (COSTS OFF) SELECT * FROM few JOIN f.est USING (id);
-SELECT count(*), sum(n), min(v) FROM few JOIN f.est USING (id);
+EXPLAIN (COSTS OFF) SELECT * FROM est_few JOIN f.est USING (id);
+SELECT count(*), sum(n), min(v) FROM est_few JOIN f.est USING (id);
 -- asked about a tiny table as well, by the server's option, which the table's beats
 ALTER SERVER loopback OPTIONS (ADD use_remote_estimate 'true');
 EXPLAIN (COSTS OFF) SELECT * FROM f.est WHERE id = 77777;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
-EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM few JOIN f.tiny_est ON tiny_est.id = few.id / 1000;
-SELECT count(*) FROM few JOIN f.tiny_est ON tiny_est.id = few.id / 1000;
+EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000;
+SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000;
 ALTER SERVER loopback OPTIONS (DROP use_remote_estimate);
 ALTER FOREIGN TABLE f.est OPTIONS (DROP use_remote_estimate);
 RESET enable_hashjoin;
