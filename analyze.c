@@ -261,7 +261,11 @@ acquire_sample_rows(Relation relation, int elevel, HeapTuple *rows,
 	read = run_sample(pool, &request, make_codec(desc, attnums, &list), desc,
 					  rows, targrows);
 
-	*totalrows = read / row_fraction / block_fraction;
+	/* What was counted from end to end needs no estimate. */
+	if (has_blocks(table) && table->nblocks > DENSITY_BLOCKS)
+		*totalrows = read / row_fraction / block_fraction;
+	else
+		*totalrows = total;
 	*totaldeadrows = 0;
 	ereport(elevel,
 			(errmsg("\"%s\": remote table has %.0f pages, %.0f rows of an estimated %.0f were sampled",
