@@ -407,7 +407,7 @@ connection_exec(Connection *conn, const char *sql, const WaitLimits *limits,
 	}
 }
 
-/* The remote's version number, as PG_VERSION_NUM. */
+/* The remote's version number, 150004 for 15.4. */
 int
 connection_server_version(const Connection *conn)
 {
@@ -770,36 +770,62 @@ connection_drain(Connection *conn, const WaitLimits *limits,
 	}
 }
 
-/*
- * Make a connection usable whose command failed or was given up in mid-answer:
- * cancel it, read its end, go back to before it.  Lock and snapshot survive.
- * False if that was not possible within the limits.
- */
-bool
-connection_recover(Connection *conn, const WaitLimits *limits,
-				   RemoteError *error)
+/* Go back to the standing savepoint, or just to rest where there is none. */
+static bool
+return_to_savepoint(Connection *conn, const WaitLimits *limits)
 {
+	RemoteError error;
 	int			tries;
 
-	Assert(limits->deadline != 0);
-	connection_clear_results(conn);
-	if (PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE)
-	{
-		cancel_send(conn->pg, limits->deadline);
-		if (!connection_drain(conn, limits, error))
-			return false;
-	}
-	conn->dirty = false;
 	if (!conn->has_savepoint)
 		return PQstatus(conn->pg) == CONNECTION_OK;
 
 	/* A cancel that came late may hit the first try. */
 	for (tries = 0; tries < 2; tries++)
 	{
-		if (connection_exec(conn, CONNECTION_TO_SAVEPOINT, limits, error))
+		if (connection_exec(conn, CONNECTION_TO_SAVEPOINT, limits, &error))
 			return true;
-		if (error->sqlstate != ERRCODE_QUERY_CANCELED)
+		if (error.sqlstate != ERRCODE_QUERY_CANCELED)
 			break;
 	}
 	return false;
+}
+
+/*
+ * Make a connection usable whose command failed or was given up in mid-answer:
+ * cancel it, read its end, go back to before it.  Lock and snapshot survive.
+ * If that is not possible within the limits the connection is closed, and false
+ * is returned.
+ */
+bool
+connection_recover(Connection *conn, const WaitLimits *limits)
+{
+	RemoteError error;
+	bool		good = true;
+
+	Assert(limits->deadline != 0);
+	connection_clear_results(conn);
+	if (PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE)
+	{
+		cancel_send(conn->pg, limits->deadline);
+		good = connection_drain(conn, limits, &error);
+	}
+	conn->dirty = false;
+	if (good && return_to_savepoint(conn, limits))
+		return true;
+	if (conn->is_control)
+		connection_lose_control(conn->pool);
+	else
+		connection_close(conn);
+	return false;
+}
+
+/* Remember that the connection holds the lock of a remote relation. */
+void
+connection_note_lock(Connection *conn, Oid oid)
+{
+	MemoryContext oldcontext = MemoryContextSwitchTo(TopMemoryContext);
+
+	conn->locked = list_append_unique_oid(conn->locked, oid);
+	MemoryContextSwitchTo(oldcontext);
 }

@@ -79,7 +79,6 @@ typedef struct Connection
 /* All sessions of this process that were made from one user mapping. */
 struct ConnectionPool
 {
-	Oid			umid;			/* hash key */
 	Oid			serverid;
 	Oid			userid;			/* whose mapping it is; InvalidOid: public */
 	bool		invalidated;	/* server or mapping was altered */
@@ -105,6 +104,9 @@ struct ConnectionPool
 #define CONNECTION_MOVE_SAVEPOINT \
 	"RELEASE SAVEPOINT tidrange_base; SAVEPOINT tidrange_base"
 
+/* Patience with a cancelled command, where the transaction goes on. */
+#define CONNECTION_RECOVER_MS	5000
+
 /* GUC tidrange_fdw.log_remote_sql */
 extern bool connection_log_sql;
 
@@ -124,8 +126,8 @@ extern Connection *connection_control(ConnectionPool *pool,
 extern void connection_lose_control(ConnectionPool *pool);
 extern bool connection_drain(Connection *conn, const WaitLimits *limits,
 							 RemoteError *error);
-extern bool connection_recover(Connection *conn, const WaitLimits *limits,
-							   RemoteError *error);
+extern bool connection_recover(Connection *conn, const WaitLimits *limits);
+extern void connection_note_lock(Connection *conn, Oid oid);
 
 extern bool connection_send(Connection *conn, const char *sql,
 							const WaitLimits *limits, RemoteError *error);

@@ -133,16 +133,14 @@ end_control(ConnectionPool *pool, bool commit)
 
 	if (PQstatus(conn->pg) != CONNECTION_OK)
 		good = false;
-	if (good && PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE)
-	{
-		conn->has_savepoint = false;
-		good = connection_recover(conn, &limits, &error);
-	}
+	conn->has_savepoint = false;
+	if (good && PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE &&
+		!connection_recover(conn, &limits))
+		return;
 	if (good && PQtransactionStatus(conn->pg) != PQTRANS_IDLE)
 		good = connection_exec(conn, commit ? "COMMIT TRANSACTION" :
 							   "ROLLBACK TRANSACTION", &limits, &error);
 	conn->in_transaction = false;
-	conn->has_savepoint = false;
 	conn->dirty = false;
 	list_free(conn->locked);
 	conn->locked = NIL;
@@ -223,6 +221,45 @@ xact_callback(XactEvent event, void *arg)
 	}
 }
 
+/*
+ * A subtransaction that ended badly may have left a connection in mid-answer:
+ * the scan's memory goes away, or a command was interrupted.  The remote must
+ * stop now, not when somebody needs the connection.
+ */
+static void
+subxact_callback(SubXactEvent event, SubTransactionId subid,
+				 SubTransactionId parent_subid, void *arg)
+{
+	HASH_SEQ_STATUS scan;
+	PoolEntry  *entry;
+
+	if (event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	hash_seq_init(&scan, pools);
+	while ((entry = hash_seq_search(&scan)) != NULL)
+	{
+		dlist_mutable_iter iter;
+
+		dlist_foreach_modify(iter, &entry->pool.connections)
+		{
+			Connection *conn = dlist_container(Connection, node, iter.cur);
+
+			if (conn->borrower != NULL || conn->pg == NULL ||
+				PQtransactionStatus(conn->pg) != PQTRANS_ACTIVE)
+				continue;
+			if (conn->is_control)
+			{
+				WaitLimits	limits = connection_limits(END_ABORT_MS);
+
+				limits.no_interrupts = true;
+				connection_recover(conn, &limits);
+			}
+			else
+				connection_close(conn);
+		}
+	}
+}
+
 /* Say goodbye: the remote would log a lost client. */
 static void
 shmem_exit_callback(int code, Datum arg)
@@ -260,6 +297,7 @@ create_pools(void)
 	pools = hash_create("tidrange_fdw connections", 8, &ctl,
 						HASH_ELEM | HASH_BLOBS);
 	RegisterXactCallback(xact_callback, NULL);
+	RegisterSubXactCallback(subxact_callback, NULL);
 	before_shmem_exit(shmem_exit_callback, (Datum) 0);
 	CacheRegisterSyscacheCallback(FOREIGNSERVEROID, inval_callback, (Datum) 0);
 	CacheRegisterSyscacheCallback(USERMAPPINGOID, inval_callback, (Datum) 0);
@@ -284,7 +322,6 @@ connection_pool(Oid userid, Oid serverid)
 	{
 		memset(&entry->pool, 0, sizeof(ConnectionPool));
 		dlist_init(&entry->pool.connections);
-		entry->pool.umid = user->umid;
 		entry->pool.userid = userid;
 		entry->pool.serverid = serverid;
 		entry->pool.server_hash =

@@ -104,6 +104,18 @@ deparse_relation(StringInfo buf, const char *schema_name,
 	deparse_identifier(buf, table_name);
 }
 
+char *
+deparse_foreign_table(Oid relid)
+{
+	TableOptions options;
+	StringInfoData buf;
+
+	option_resolve_table(relid, &options);
+	initStringInfo(&buf);
+	deparse_relation(&buf, options.schema_name, options.table_name);
+	return buf.data;
+}
+
 /* A column as the remote server knows it; of the system columns, ctid. */
 void
 deparse_column(StringInfo buf, Oid relid, AttrNumber attnum)

@@ -31,6 +31,9 @@ typedef struct DeparsedQuals
 extern void deparse_relation(StringInfo buf, const char *schema_name,
 							 const char *table_name);
 
+/* The same for a foreign table, by its options; palloc'd. */
+extern char *deparse_foreign_table(Oid relid);
+
 /* One name, quoted where a server of any version needs it. */
 extern void deparse_identifier(StringInfo buf, const char *name);
 

@@ -31,13 +31,9 @@ explain_remote_sql(TidrangeScan *scan, ExplainState *es)
 
 	if (!scan->prepared)
 	{
-		StringInfoData relation;
 		SelectList	list;
 
-		initStringInfo(&relation);
-		deparse_relation(&relation, scan->options.schema_name,
-						 scan->options.table_name);
-		name = relation.data;
+		name = deparse_foreign_table(scan->relid);
 		columns_choose(&list, scan->relid,
 					   RelationGetDescr(scan->state->ss.ss_currentRelation),
 					   scan->plan.attnums, NULL, COMPAT_LOCAL_VERSION);

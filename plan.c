@@ -149,9 +149,7 @@ ask_estimate(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 	StringInfoData sql;
 
 	initStringInfo(&sql);
-	appendStringInfoString(&sql, "SELECT FROM ");
-	deparse_relation(&sql, info->options.schema_name,
-					 info->options.table_name);
+	appendStringInfo(&sql, "SELECT FROM %s", deparse_foreign_table(relid));
 	if (quals.fragments != NIL)
 	{
 		appendStringInfoString(&sql, " WHERE ");

@@ -74,7 +74,7 @@ remote_table_describe_sql(StringInfo buf, List *tables)
 	append_class_columns(buf);
 	appendStringInfoString(buf,
 						   ", c.oid, coalesce(pg_relation_filenode(c.oid), 0), "
-						   "row_security_active(c.oid), v.i, "
+						   "v.i, "
 						   "c.relfilenode IN (0, coalesce(pg_relation_filenode(c.oid), 0)) "
 						   "AS unchanged FROM (VALUES ");
 	append_table_list(buf, tables);
@@ -168,18 +168,16 @@ remote_table_parse(List *tables, PGresult *described, PGresult *columns)
 
 	for (row = 0; row < ntuples; row++)
 	{
-		int			index = atoi(PQgetvalue(described, row, 8));
+		int			index = atoi(PQgetvalue(described, row, 7));
 		RemoteTable *table = list_nth(tables, index);
 
 		table->kind = PQgetvalue(described, row, 0)[0];
 		table->is_heap = bool_value(described, row, 1);
 		table->has_children = bool_value(described, row, 2);
 		table->nblocks = strtoll(PQgetvalue(described, row, 3), NULL, 10);
-		table->reltuples = strtod(PQgetvalue(described, row, 4), NULL);
 		table->oid = oid_value(described, row, 5);
 		table->filenode = oid_value(described, row, 6);
-		table->row_security = bool_value(described, row, 7);
-		table->found = bool_value(described, row, 9);
+		table->found = bool_value(described, row, 8);
 		parse_columns(table, index, columns);
 	}
 }

@@ -39,10 +39,8 @@ typedef struct RemoteTable
 	char		kind;			/* pg_class.relkind */
 	bool		is_heap;
 	bool		has_children;	/* partitions or inheriting tables */
-	bool		row_security;	/* policies apply to the remote user */
 	Oid			filenode;
 	int64		nblocks;
-	double		reltuples;		/* of the last VACUUM or ANALYZE; -1: never */
 	int			ncolumns;
 	RemoteColumn *columns;
 } RemoteTable;

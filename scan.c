@@ -57,8 +57,8 @@ scan_cleanup(void *arg)
 }
 
 /*
- * A subtransaction that ends badly takes its scans along without scan_end.
- * Their connections must stop now, not when somebody needs them.
+ * A subtransaction that ends badly takes its scans along without scan_end.  The
+ * pool, called after us or when the connection is needed next, stops the remote.
  */
 static void
 subxact_callback(SubXactEvent event, SubTransactionId subid,
@@ -76,20 +76,8 @@ subxact_callback(SubXactEvent event, SubTransactionId subid,
 			scan->subid = parent_subid;
 		else if (event == SUBXACT_EVENT_ABORT_SUB)
 		{
-			Connection *conn = scan->stream.conn;
-			bool		is_control = conn != NULL && conn->is_control;
-
 			unregister(scan);
 			stream_abandon(&scan->stream);
-			if (is_control)
-			{
-				WaitLimits	limits = connection_limits(1000);
-				RemoteError error;
-
-				limits.no_interrupts = true;
-				if (!connection_recover(conn, &limits, &error))
-					connection_lose_control(conn->pool);
-			}
 		}
 	}
 }

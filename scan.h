@@ -18,6 +18,9 @@
 #include "storage/dsm.h"
 #include "stream.h"
 
+/* Patience with one more connection, which the leader can do without. */
+#define SCAN_EXTRA_CONNECTION_MS	10000
+
 /* What one participant did; in DSM, one slot each, written by its owner. */
 typedef struct ScanCounters
 {

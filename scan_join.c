@@ -33,9 +33,6 @@
 #define JOIN_PATIENCE_MS		5000
 #define JOIN_LONG_PATIENCE_MS	600000
 
-/* Patience with one more connection of the leader, which can do without. */
-#define EXTRA_CONNECTION_MS		10000
-
 /* Wake up for nothing else than the end of all work. */
 bool
 scan_stop_requested(void *arg)
@@ -88,14 +85,10 @@ make_ready(Connection *conn)
 	if (conn->is_control && conn->in_transaction &&
 		(conn->dirty || PQtransactionStatus(conn->pg) != PQTRANS_INTRANS))
 	{
-		WaitLimits	limits = connection_limits(5000);
-		RemoteError error;
+		WaitLimits	limits = connection_limits(CONNECTION_RECOVER_MS);
 
-		if (!connection_recover(conn, &limits, &error))
-		{
-			connection_lose_control(conn->pool);
+		if (!connection_recover(conn, &limits))
 			return false;
-		}
 	}
 	return PQtransactionStatus(conn->pg) == PQTRANS_INTRANS;
 }
@@ -124,7 +117,7 @@ scan_find_connection(ConnectionPool *pool, Oid oid)
  */
 Connection *
 scan_open_connection(TidrangeScan *scan, const WaitLimits *limits,
-			 RemoteError *error, bool *retry)
+					 RemoteError *error, bool *retry)
 {
 	char		role[32];
 	Connection *conn;
@@ -200,7 +193,7 @@ find_locked(ConnectionPool *pool, Oid oid)
 Connection *
 scan_require_connection(TidrangeScan *scan)
 {
-	WaitLimits	limits = connection_limits(EXTRA_CONNECTION_MS);
+	WaitLimits	limits = connection_limits(SCAN_EXTRA_CONNECTION_MS);
 	RemoteError error = {0};
 	bool		retry;
 	Connection *conn = try_connection(scan, &limits, &error, &retry);

@@ -24,9 +24,6 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-/* Patience with one more connection, which the leader can do without. */
-#define EXTRA_CONNECTION_MS		10000
-
 /* ----------
  * The remote SQL
  * ----------
@@ -71,11 +68,14 @@ param_values(TidrangeScan *scan)
 	ExprContext *econtext = scan->state->ss.ps.ps_ExprContext;
 	int			nparams = list_length(scan->param_states);
 	const char **values = palloc0(Max(nparams, 1) * sizeof(char *));
-	int			nestlevel = deparse_set_output_settings();
 	ListCell   *lc_state;
 	ListCell   *lc_param;
+	int			nestlevel;
 	int			i = 0;
 
+	if (nparams == 0)
+		return values;
+	nestlevel = deparse_set_output_settings();
 	forboth(lc_state, scan->param_states, lc_param, scan->plan.params)
 	{
 		bool		isnull;
@@ -172,7 +172,7 @@ find_remote_table(TidrangeScan *scan, Connection **conn)
 	*conn = scan_find_connection(pool, InvalidOid);
 	if (*conn == NULL)
 	{
-		WaitLimits	patience = connection_limits(EXTRA_CONNECTION_MS);
+		WaitLimits	patience = connection_limits(SCAN_EXTRA_CONNECTION_MS);
 		bool		retry;
 
 		*conn = scan_open_connection(scan, &patience, &error, &retry);
@@ -266,11 +266,7 @@ scan_prepare(TidrangeScan *scan, bool parallel)
 			scan->remote.whole_reason =
 				"remote plan of a chunk is not a Tid Range Scan";
 		}
-		if (!list_member_oid(conn->locked, table->oid))
-		{
-			MemoryContextSwitchTo(TopMemoryContext);
-			conn->locked = lappend_oid(conn->locked, table->oid);
-		}
+		connection_note_lock(conn, table->oid);
 	}
 	MemoryContextSwitchTo(oldcontext);
 }

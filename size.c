@@ -25,7 +25,6 @@
 #include "connection.h"
 #include "deparse.h"
 #include "miscadmin.h"
-#include "option.h"
 #include "size.h"
 #include "utils/hsearch.h"
 
@@ -108,15 +107,7 @@ size_question(List *relids)
 	ListCell   *lc;
 
 	foreach(lc, relids)
-	{
-		TableOptions options;
-		StringInfoData name;
-
-		option_resolve_table(lfirst_oid(lc), &options);
-		initStringInfo(&name);
-		deparse_relation(&name, options.schema_name, options.table_name);
-		names = lappend(names, name.data);
-	}
+		names = lappend(names, deparse_foreign_table(lfirst_oid(lc)));
 	initStringInfo(&sql);
 	remote_table_size_sql(&sql, names);
 	return sql.data;
@@ -147,8 +138,7 @@ settle(Connection *conn, bool in_snapshot)
 
 	if (in_snapshot)
 	{
-		if (!connection_recover(conn, &limits, &error))
-			connection_lose_control(conn->pool);
+		connection_recover(conn, &limits);
 		return;
 	}
 	conn->in_transaction = false;
@@ -238,19 +228,16 @@ can_be_sampled(const RemoteSize *size)
 static void
 append_sample(StringInfo sql, Oid relid, double pages)
 {
-	TableOptions options;
+	const char *name = deparse_foreign_table(relid);
 	int			i;
 
-	option_resolve_table(relid, &options);
 	for (i = 0; i < SAMPLE_BLOCKS; i++)
 	{
 		double		block = floor(pages * i / SAMPLE_BLOCKS);
 
-		appendStringInfo(sql, "%s(SELECT count(*) FROM ONLY ",
-						 i > 0 ? " + " : "");
-		deparse_relation(sql, options.schema_name, options.table_name);
-		appendStringInfo(sql, " WHERE ctid >= '(%.0f,0)' AND ctid < '(%.0f,0)')",
-						 block, block + 1);
+		appendStringInfo(sql, "%s(SELECT count(*) FROM ONLY %s "
+						 "WHERE ctid >= '(%.0f,0)' AND ctid < '(%.0f,0)')",
+						 i > 0 ? " + " : "", name, block, block + 1);
 	}
 }
 

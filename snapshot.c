@@ -22,7 +22,8 @@
  *
  * A table that is met after the snapshot was taken, or that LOCK TABLE refuses,
  * is compared once it is locked: the file that the snapshot's catalog names must
- * be the present one.
+ * be the present one, for it and for whatever was locked with it (the leaves of a
+ * partitioned table, the tables under a view).
  *
  * Nobody waits behind queued DDL: an ALTER TABLE that waits for the control
  * connection would block every later ACCESS SHARE, and the remote deadlock
@@ -49,9 +50,6 @@
 /* How long it waits for a table's lock while other streams are open, when the
  * remote deadlock detector cannot see everything. */
 #define LATE_LOCK_TIMEOUT	"10s"
-
-/* Patience with a cancelled command. */
-#define RECOVER_MS			5000
 
 #define START_TRANSACTION \
 	"START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
@@ -171,19 +169,6 @@ name_table(Oid relid, char *name)
 	return table;
 }
 
-/* The remote name of a foreign table. */
-static char *
-remote_name(Oid relid)
-{
-	TableOptions options;
-	StringInfoData buf;
-
-	option_resolve_table(relid, &options);
-	initStringInfo(&buf);
-	deparse_relation(&buf, options.schema_name, options.table_name);
-	return buf.data;
-}
-
 /* Run `sql` on the control connection or raise its error. */
 static void
 control_exec(ConnectionPool *pool, const char *sql)
@@ -210,12 +195,11 @@ start_transaction(ConnectionPool *pool)
 	/* A failed attempt of this transaction may have left one open. */
 	if (PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE)
 	{
-		WaitLimits	recover_limits = connection_limits(RECOVER_MS);
+		WaitLimits	recover_limits = connection_limits(CONNECTION_RECOVER_MS);
 
 		conn->has_savepoint = false;
-		if (!connection_recover(conn, &recover_limits, &error))
+		if (!connection_recover(conn, &recover_limits))
 		{
-			connection_close(conn);
 			start_transaction(pool);
 			return;
 		}
@@ -339,17 +323,13 @@ find_result(Connection *conn, const char *name)
 	return NULL;
 }
 
-/* Remember that the connection holds the table's lock. */
-static void
-note_locked(Connection *conn, const RemoteTable *table)
+/* The answer to REWRITTEN_QUERY. */
+static bool
+locked_was_rewritten(Connection *conn)
 {
-	MemoryContext oldcontext;
+	PGresult   *result = find_result(conn, "rewritten");
 
-	if (!table->found || table->lock_refused)
-		return;
-	oldcontext = MemoryContextSwitchTo(TopMemoryContext);
-	conn->locked = list_append_unique_oid(conn->locked, table->oid);
-	MemoryContextSwitchTo(oldcontext);
+	return strcmp(PQgetvalue(result, 0, 0), "0") != 0;
 }
 
 /* Remember what the control connection has locked and measured. */
@@ -378,7 +358,12 @@ keep_snapshot(ConnectionPool *pool, List *tables)
 	pool->snapshot = snapshot;
 	conn->has_savepoint = true;
 	foreach(lc, tables)
-		note_locked(conn, lfirst(lc));
+	{
+		RemoteTable *table = lfirst(lc);
+
+		if (table->found && !table->lock_refused)
+			connection_note_lock(conn, table->oid);
+	}
 }
 
 /* Raise an error unless the snapshot's file of the table is the present one. */
@@ -403,7 +388,7 @@ void
 snapshot_take(ConnectionPool *pool, Oid relid, List *others)
 {
 	MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
-	List	   *tables = list_make1(name_table(relid, remote_name(relid)));
+	List	   *tables = list_make1(name_table(relid, deparse_foreign_table(relid)));
 	RemoteTable *first = linitial(tables);
 	RemoteError error;
 	char	   *sql;
@@ -411,7 +396,7 @@ snapshot_take(ConnectionPool *pool, Oid relid, List *others)
 
 	foreach(lc, others)
 		tables = lappend(tables, name_table(lfirst_oid(lc),
-											remote_name(lfirst_oid(lc))));
+											deparse_foreign_table(lfirst_oid(lc))));
 	MemoryContextSwitchTo(oldcontext);
 
 	start_transaction(pool);
@@ -446,16 +431,6 @@ has_open_streams(ConnectionPool *pool)
 	return false;
 }
 
-/* Give up on a connection whose command could not be brought to an end. */
-static void
-drop_connection(Connection *conn)
-{
-	if (conn->is_control)
-		connection_lose_control(conn->pool);
-	else
-		connection_close(conn);
-}
-
 /*
  * Lock and measure one more table under the snapshot that this transaction has.
  * `conn` is the control connection or one that has adopted its snapshot, and
@@ -467,10 +442,11 @@ snapshot_add_table(Connection *conn, Oid relid)
 	ConnectionPool *pool = conn->pool;
 	RemoteSnapshot *snapshot = pool->snapshot;
 	MemoryContext oldcontext = MemoryContextSwitchTo(snapshot->context);
-	RemoteTable *table = name_table(relid, remote_name(relid));
+	RemoteTable *table = name_table(relid, deparse_foreign_table(relid));
 	WaitLimits	limits = {0};
 	RemoteError error;
 	StringInfoData sql;
+	bool		rewritten = false;
 
 	MemoryContextSwitchTo(oldcontext);
 	initStringInfo(&sql);
@@ -480,17 +456,16 @@ snapshot_add_table(Connection *conn, Oid relid)
 	append_lock(&sql, list_make1(table));
 	appendStringInfoString(&sql, "SET LOCAL lock_timeout = 0; ");
 	append_measure(&sql, list_make1(table), false);
-	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
+	appendStringInfoString(&sql, "; " REWRITTEN_QUERY "; "
+						   CONNECTION_MOVE_SAVEPOINT);
 
-	if (!connection_exec(conn, sql.data, &limits, &error))
+	if (connection_exec(conn, sql.data, &limits, &error))
+		rewritten = locked_was_rewritten(conn);
+	else
 	{
-		WaitLimits	recover_limits = connection_limits(RECOVER_MS);
-		RemoteError recover_error;
-		bool		usable = connection_recover(conn, &recover_limits,
-												&recover_error);
+		WaitLimits	recover_limits = connection_limits(CONNECTION_RECOVER_MS);
+		bool		usable = connection_recover(conn, &recover_limits);
 
-		if (!usable)
-			drop_connection(conn);
 		if (!usable || !is_lock_refusal(&error))
 			connection_report(ERROR, &error, pool, sql.data);
 		table->lock_refused = true;
@@ -504,11 +479,12 @@ snapshot_add_table(Connection *conn, Oid relid)
 	remote_table_parse(list_make1(table), find_result(conn, "unchanged"),
 					   find_result(conn, "output_function"));
 	MemoryContextSwitchTo(oldcontext);
-	check_not_rewritten(table->name, !table->found);
+	check_not_rewritten(table->name, rewritten || !table->found);
 	oldcontext = MemoryContextSwitchTo(snapshot->context);
 	snapshot->tables = lappend(snapshot->tables, table);
 	MemoryContextSwitchTo(oldcontext);
-	note_locked(conn, table);
+	if (!table->lock_refused)
+		connection_note_lock(conn, table->oid);
 	return table;
 }
 
@@ -601,16 +577,11 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock)
 	for (;;)
 	{
 		WaitLimits	recover_limits;
-		RemoteError recover_error;
-		bool		usable;
 
 		if (connection_exec(conn, sql.data, &limits, &error))
 			break;
-		recover_limits = connection_limits(RECOVER_MS);
-		usable = connection_recover(conn, &recover_limits, &recover_error);
-		if (!usable)
-			drop_connection(conn);
-		if (!usable ||
+		recover_limits = connection_limits(CONNECTION_RECOVER_MS);
+		if (!connection_recover(conn, &recover_limits) ||
 			error.sqlstate != ERRCODE_LOCK_NOT_AVAILABLE ||
 			GetCurrentTimestamp() > patience)
 			connection_report(ERROR, &error, pool, sql.data);
@@ -618,12 +589,7 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock)
 	}
 
 	if (lock->lock_refused)
-	{
-		const char *rewritten = PQgetvalue(find_result(conn, "rewritten"),
-											0, 0);
-
-		check_not_rewritten(lock->name, strcmp(rewritten, "0") != 0);
-	}
+		check_not_rewritten(lock->name, locked_was_rewritten(conn));
 	by_tid = is_tid_plan(find_result(conn, "QUERY PLAN"));
 	connection_clear_results(conn);
 	pfree(sql.data);
@@ -698,7 +664,6 @@ snapshot_lock(Connection *conn, const SnapshotLock *lock,
 {
 	StringInfoData sql;
 	PGresult   *check;
-	MemoryContext oldcontext;
 	bool		same;
 
 	if (list_member_oid(conn->locked, lock->oid))
@@ -716,6 +681,8 @@ snapshot_lock(Connection *conn, const SnapshotLock *lock,
 	if (conn->is_control && lock->chunked)
 		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
 	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
+	if (!lock->chunked)
+		appendStringInfoString(&sql, "; " REWRITTEN_QUERY);
 	if (!connection_exec(conn, sql.data, limits, error))
 		return false;
 
@@ -729,15 +696,16 @@ snapshot_lock(Connection *conn, const SnapshotLock *lock,
 				 errmsg("remote table %s is another one now than when the scan began",
 						lock->name),
 				 errhint("Retry the transaction.")));
+	/* One statement may read more than the named relation: its children. */
+	if (!lock->chunked)
+		check_not_rewritten(lock->name, locked_was_rewritten(conn));
 	if (!conn->is_control)
 		conn->chunk_settings = conn->chunk_settings || lock->chunked;
 	if (lock->chunked && !is_tid_plan(find_result(conn, "QUERY PLAN")))
 		ereport(DEBUG1,
 				(errmsg_internal("tidrange_fdw: remote plan of a chunk of %s is not a Tid Range Scan",
 								 lock->name)));
-	oldcontext = MemoryContextSwitchTo(TopMemoryContext);
-	conn->locked = list_append_unique_oid(conn->locked, lock->oid);
-	MemoryContextSwitchTo(oldcontext);
+	connection_note_lock(conn, lock->oid);
 	connection_clear_results(conn);
 	pfree(sql.data);
 	return true;

@@ -38,9 +38,6 @@
 #include "snapshot.h"
 #include "stream.h"
 
-/* Patience with a cancelled command when a scan stops early. */
-#define CLOSE_MS		5000
-
 /* How long it may take to read the rest of an answer that is not wanted. */
 #define QUICK_DRAIN_MS	10
 
@@ -472,6 +469,7 @@ stream_park(Stream *stream, MemoryContext context, const WaitLimits *limits)
 	ereport(DEBUG1,
 			(errmsg_internal("tidrange_fdw: parking a stream, its connection is needed")));
 	stream->row = NULL;
+	stream->held_row = current;
 	stream->file = BufFileCreateTemp(true);
 	stream->file_context = context;
 	stream->file_row = NULL;
@@ -488,6 +486,7 @@ stream_park(Stream *stream, MemoryContext context, const WaitLimits *limits)
 				(errcode_for_file_access(),
 				 errmsg("could not rewind temporary file")));
 	stream->file_rows = file_rows;
+	stream->held_row = NULL;
 	stream->row = current;
 	stream->phase = STREAM_PARKED;
 	MemoryContextSwitchTo(oldcontext);
@@ -500,6 +499,9 @@ forget_rows(Stream *stream)
 	if (stream->row != NULL)
 		PQfreemem(stream->row);
 	stream->row = NULL;
+	if (stream->held_row != NULL)
+		PQfreemem(stream->held_row);
+	stream->held_row = NULL;
 	if (stream->file != NULL)
 		BufFileClose(stream->file);
 	stream->file = NULL;
@@ -535,9 +537,8 @@ stream_close(Stream *stream)
 		connection_close(conn);
 		return;
 	}
-	limits = connection_limits(CLOSE_MS);
-	if (!connection_recover(conn, &limits, &error))
-		connection_lose_control(conn->pool);
+	limits = connection_limits(CONNECTION_RECOVER_MS);
+	connection_recover(conn, &limits);
 }
 
 /*

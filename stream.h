@@ -47,6 +47,7 @@ typedef struct Stream
 	Connection *conn;			/* NULL when closed or parked */
 	StreamRequest request;
 	char	   *row;			/* libpq's buffer of the current row */
+	char	   *held_row;		/* as row, while the stream is being parked */
 	bool		header_seen;
 	bool		trailer_seen;
 	uint64		rows;			/* read so far */

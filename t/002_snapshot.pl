@@ -26,8 +26,19 @@ CREATE TABLE blue.swap (id int, v text) WITH (fillfactor = 10);
 INSERT INTO blue.swap SELECT i, repeat('b', 100) FROM generate_series(1, 3000) i;
 CREATE TABLE green.swap (id int, v text) WITH (fillfactor = 10);
 INSERT INTO green.swap SELECT i, repeat('g', 100) FROM generate_series(1, 3000) i;
+CREATE TABLE parts (id int, v text) PARTITION BY RANGE (id);
+CREATE TABLE parts_low PARTITION OF parts FOR VALUES FROM (0) TO (1000);
+CREATE TABLE parts_high PARTITION OF parts FOR VALUES FROM (1000) TO (2000);
+INSERT INTO parts SELECT i, 'v' FROM generate_series(0, 1999) i;
+CREATE TABLE parent (id int, v text);
+CREATE TABLE child () INHERITS (parent);
+INSERT INTO parent SELECT i, 'v' FROM generate_series(0, 999) i;
+INSERT INTO child SELECT i, 'v' FROM generate_series(1000, 1999) i;
+CREATE TABLE beneath AS SELECT i AS id, 'v'::text AS v FROM generate_series(0, 1999) i;
+CREATE VIEW above AS SELECT * FROM beneath;
+CREATE MATERIALIZED VIEW kept AS SELECT * FROM beneath;
 SQL
-$pair->import_tables(qw(ledger reload late busy));
+$pair->import_tables(qw(ledger reload late busy parts parent above kept));
 $pair->local_sql(<<'SQL');
 CREATE SCHEMA blue;
 IMPORT FOREIGN SCHEMA blue FROM SERVER source INTO blue;
@@ -207,6 +218,32 @@ foreach my $workers (0, 3)
 		'700', "$name: a table changed since is read as it was");
 	$pair->remote_sql(
 		q(INSERT INTO late SELECT i, 'v' FROM generate_series(101, 700) i));
+}
+
+# The same where the rows are in other relations than the one that is named.
+my %reload = (
+	parts => q(TRUNCATE parts_high; INSERT INTO parts SELECT i, 'v' FROM generate_series(1000, 1999) i),
+	parent => q(TRUNCATE child; INSERT INTO child SELECT i, 'v' FROM generate_series(1000, 1999) i),
+	above => q(TRUNCATE beneath; INSERT INTO beneath SELECT i, 'v' FROM generate_series(0, 1999) i),
+	kept => q(REFRESH MATERIALIZED VIEW kept));
+foreach my $table (sort keys %reload)
+{
+	foreach my $cursor (0, 1)
+	{
+		my $name = $table . ($cursor ? ', beside an open cursor' : '');
+		my ($out, $err);
+
+		$reader->query(TidrangeTest::workers(0));
+		is($reader->query("SELECT count(*) FROM $table"), '2000', "$name: before");
+		$reader->query('BEGIN; SELECT count(*) FROM reload');
+		$reader->query('DECLARE c CURSOR FOR SELECT * FROM ledger; FETCH c') if $cursor;
+		$pair->remote_sql("BEGIN; $reload{$table}; COMMIT");
+		($out, $err) = $reader->query("SELECT count(*) FROM $table");
+		is($out, '', "$name: rewritten since, it gives no rows");
+		like($err, qr/ERROR:  40001: .*$table.*rewritten/, "$name: but an error that says to retry");
+		$reader->query('ROLLBACK');
+		is($reader->query("SELECT count(*) FROM $table"), '2000', "$name: the next transaction reads it");
+	}
 }
 
 # ----- blue and green ----------------------------------------------------------

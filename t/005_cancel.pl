@@ -94,6 +94,29 @@ foreach my $run (1 .. 15)
 $session->query('COMMIT');
 $pair->remote_rests('savepoint: the remote rests');
 
+# A command that waits for a lock stops with the subtransaction, while the
+# transaction around it goes on.
+{
+	my $blocker = $pair->remote_session;
+	my $fresh = $pair->session;
+	my ($out, $err);
+
+	# The size is known then: it is the scan that waits, not the planner.
+	$fresh->query('SELECT count(*) FROM ledger');
+	$blocker->query('BEGIN; LOCK TABLE ledger IN ACCESS EXCLUSIVE MODE');
+	$fresh->query("BEGIN; SAVEPOINT s; SET LOCAL statement_timeout = 300");
+	($out, $err) = $fresh->query('SELECT count(*) FROM ledger');
+	like($err, qr/57014/, 'a wait for a lock, in a savepoint: the error');
+	is( TidrangeTest::answer_within(
+			$pair->source, 2, TidrangeTest::remote_sessions_query("wait_event_type = 'Lock'"), ''),
+		'', 'a wait for a lock, in a savepoint: the remote waits no more');
+	$blocker->query('COMMIT');
+	is($fresh->query('ROLLBACK TO s; SELECT count(*), sum(id) FROM ledger; COMMIT'),
+		$answer, 'a wait for a lock, in a savepoint: the transaction goes on');
+	$fresh->quit;
+	$blocker->quit;
+}
+
 # ----- cancels while everybody waits for the remote -----------------------------
 
 # Start a scan of `guarded`; back when that many remote sessions are at the gate.
