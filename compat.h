@@ -130,4 +130,9 @@ compat_create_wait_event_set(int nevents)
 /* 18 replaced the macro for it by another one, in another place. */
 #define COMPAT_NORETURN	__attribute__((noreturn))
 
+/* 18 names only the collation "C"; "POSIX" kept its OID. */
+#if PG_VERSION_NUM >= 180000
+#define POSIX_COLLATION_OID 951
+#endif
+
 #endif							/* TIDRANGE_COMPAT_H */
