@@ -80,19 +80,20 @@ array_kind(Oid type)
 		case BPCHARARRAYOID:
 			return CODEC_TEXT_ARRAY;
 		case BOOLARRAYOID:
-		case BYTEAARRAYOID:
 		case INT2ARRAYOID:
 		case INT4ARRAYOID:
 		case INT8ARRAYOID:
 		case FLOAT4ARRAYOID:
 		case FLOAT8ARRAYOID:
-		case NUMERICARRAYOID:
 		case OIDARRAYOID:
 		case DATEARRAYOID:
 		case TIMEARRAYOID:
 		case TIMESTAMPARRAYOID:
 		case TIMESTAMPTZARRAYOID:
 		case UUIDARRAYOID:
+			return CODEC_FIXED_ARRAY;
+		case BYTEAARRAYOID:
+		case NUMERICARRAYOID:
 		case INETARRAYOID:
 			return CODEC_RECEIVE;
 		default:
@@ -321,6 +322,10 @@ init_column(CodecColumn *column, TupleDesc desc, AttrNumber attnum,
 	column->wire_length = codec_wire_length[column->kind];
 	switch (column->kind)
 	{
+		case CODEC_FIXED_ARRAY:
+			column->element_length =
+				get_typlen(get_element_type(attribute->atttypid));
+			/* FALLTHROUGH */
 		case CODEC_RECEIVE:
 		case CODEC_NUMERIC:
 			getTypeBinaryInputInfo(attribute->atttypid, &function,
@@ -486,6 +491,8 @@ decode_value(Codec *codec, CodecColumn *column, char *data, int length)
 			return codec_make_varlena(codec, data, length);
 		case CODEC_NUMERIC:
 			return codec_numeric_value(codec, column, data, length);
+		case CODEC_FIXED_ARRAY:
+			return codec_fixed_array_value(codec, column, data, length);
 		case CODEC_TEXT_ARRAY:
 			return codec_text_array_value(codec, column, data, length);
 		case CODEC_JSON:

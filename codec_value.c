@@ -141,6 +141,90 @@ codec_numeric_value(Codec *codec, CodecColumn *column, char *data, int length)
 	return PointerGetDatum(start);
 }
 
+/*
+ * Elements of `width` bytes, each behind its length word, in the local byte
+ * order.  False if one has another length.
+ */
+static bool
+copy_elements(char *to, const char *from, int nitems, int width)
+{
+	int			i;
+
+	for (i = 0; i < nitems; i++, to += width, from += 4 + width)
+	{
+		uint16		value16;
+		uint32		value32;
+		uint64		value64;
+
+		if (codec_read_int32(from) != width)
+			return false;
+		switch (width)
+		{
+			case 1:
+				*to = from[4] != 0;
+				break;
+			case 2:
+				value16 = codec_read_uint16(from + 4);
+				memcpy(to, &value16, 2);
+				break;
+			case 4:
+				value32 = (uint32) codec_read_int32(from + 4);
+				memcpy(to, &value32, 4);
+				break;
+			case 8:
+				memcpy(&value64, from + 4, 8);
+				value64 = pg_ntoh64(value64);
+				memcpy(to, &value64, 8);
+				break;
+			default:			/* bytes in their order: uuid */
+				memcpy(to, from + 4, width);
+				break;
+		}
+	}
+	return true;
+}
+
+/*
+ * An array of a fixed-width type, whose elements need no padding.  Those with
+ * NULLs, with no element or more than one dimension, and the malformed ones, go
+ * to array_recv.
+ */
+Datum
+codec_fixed_array_value(Codec *codec, CodecColumn *column, char *data, int length)
+{
+	const int	header = 20;	/* of one dimension, on the wire */
+	int			width = column->element_length;
+	int			nitems;
+	int			lower_bound;
+	ArrayType  *array;
+	Size		size;
+
+	if (length < header || codec_read_int32(data) != 1 ||
+		codec_read_int32(data + 4) != 0 ||
+		(Oid) codec_read_int32(data + 8) != column->ioparam)
+		return codec_receive_value(codec, column, data, length);
+	nitems = codec_read_int32(data + 12);
+	lower_bound = codec_read_int32(data + 16);
+	if (nitems <= 0 || nitems != (length - header) / (4 + width) ||
+		(length - header) % (4 + width) != 0 ||
+		lower_bound > PG_INT32_MAX - nitems)
+		return codec_receive_value(codec, column, data, length);
+
+	size = ARR_OVERHEAD_NONULLS(1) + (Size) nitems * width;
+	codec->row_context_used = true;
+	array = MemoryContextAlloc(codec->row_context, size);
+	/* the header's padding would be stored as well */
+	memset(array, 0, ARR_OVERHEAD_NONULLS(1));
+	SET_VARSIZE(array, size);
+	array->ndim = 1;
+	array->elemtype = column->ioparam;
+	ARR_DIMS(array)[0] = nitems;
+	ARR_LBOUND(array)[0] = lower_bound;
+	if (!copy_elements(ARR_DATA_PTR(array), data + header, nitems, width))
+		return codec_receive_value(codec, column, data, length);
+	return PointerGetDatum(array);
+}
+
 /* An array of text, varchar or bpchar. */
 Datum
 codec_text_array_value(Codec *codec, CodecColumn *column, char *data, int length)

@@ -29,6 +29,7 @@ typedef enum CodecKind
 	CODEC_BYTES,				/* varlena of anything */
 	CODEC_NUMERIC,
 	CODEC_RECEIVE,				/* the type's receive function, text-free */
+	CODEC_FIXED_ARRAY,			/* array of a fixed-width type */
 	CODEC_TEXT_ARRAY,			/* array of verified text */
 	CODEC_JSON,					/* text on the wire, the input function */
 	CODEC_JSONB,				/* a version byte before it */
@@ -40,6 +41,7 @@ typedef struct CodecColumn
 {
 	CodecKind	kind;
 	int			wire_length;	/* 0: any */
+	int			element_length; /* CODEC_FIXED_ARRAY */
 	AttrNumber	attnum;
 	bool		input_null;		/* NULL must be shown to the input function */
 	int32		typmod;
@@ -63,6 +65,8 @@ extern Datum codec_receive_value(Codec *codec, CodecColumn *column,
 								 char *data, int length);
 extern Datum codec_numeric_value(Codec *codec, CodecColumn *column,
 								 char *data, int length);
+extern Datum codec_fixed_array_value(Codec *codec, CodecColumn *column,
+									 char *data, int length);
 extern Datum codec_text_array_value(Codec *codec, CodecColumn *column,
 									char *data, int length);
 
