@@ -15,6 +15,7 @@ OBJS = \
 	remote_table.o \
 	size.o \
 	plan.o \
+	insert_select.o \
 	connection_pool.o \
 	connection.o \
 	cancel.o \
@@ -26,7 +27,7 @@ OBJS = \
 	codec.o \
 	codec_value.o \
 	scan.o \
-	scan_prepare.o \
+	scan_prepare.o scan_streams.o \
 	scan_join.o \
 	parallel.o \
 	explain.o \

@@ -194,6 +194,19 @@ binary_kind(Oid type)
 }
 
 /*
+ * Does a value of the type cost much more than its bytes to decode, as far as
+ * can be told without the remote?
+ */
+bool
+codec_is_costly_type(Oid type)
+{
+	CodecKind	kind = binary_kind(type);
+
+	return kind == CODEC_INPUT || kind == CODEC_RECEIVE ||
+		kind == CODEC_JSON || kind == CODEC_JSONB;
+}
+
+/*
  * Do both sides mean the same type, and does the local column take every remote
  * value as it is?
  */

@@ -21,6 +21,7 @@ typedef struct Codec Codec;
 extern const char *codec_text_reason(Form_pg_attribute local,
 									 const RemoteColumn *remote,
 									 int server_version);
+extern bool codec_is_costly_type(Oid type);
 extern bool codec_same_type(Form_pg_attribute local,
 							const RemoteColumn *remote);
 extern void codec_append_column(StringInfo buf, const RemoteColumn *remote,

@@ -31,7 +31,6 @@
 #include "utils/memutils.h"
 
 /* How often a stop condition is looked at while waiting. */
-#define STOP_POLL_MS			100
 
 /* How long a connection attempt may take when the user says nothing. */
 #define CONNECT_TIMEOUT_MS		30000
@@ -196,7 +195,7 @@ sleep_limit(const WaitLimits *limits)
 			return 0;
 	}
 	if (limits->stop != NULL)
-		timeout = timeout < 0 ? STOP_POLL_MS : Min(timeout, STOP_POLL_MS);
+		timeout = timeout < 0 ? CONNECTION_STOP_POLL_MS : Min(timeout, CONNECTION_STOP_POLL_MS);
 	return timeout;
 }
 
@@ -233,6 +232,12 @@ connection_wait(Connection *conn, uint32 io, const WaitLimits *limits,
 	instr_time	end;
 	bool		ready = false;
 
+	if (limits->no_wait)
+	{
+		memset(error, 0, sizeof(*error));
+		error->stopped = true;
+		return false;
+	}
 	INSTR_TIME_SET_CURRENT(begin);
 	ModifyWaitEvent(conn->events, 0, io, NULL);
 	for (;;)
@@ -347,9 +352,18 @@ connection_get_result(Connection *conn, const WaitLimits *limits,
 	memset(error, 0, sizeof(*error));
 	while (PQisBusy(conn->pg))
 	{
-		if (!connection_wait(conn, WL_SOCKET_READABLE, limits, error))
+		if (!limits->no_wait &&
+			!connection_wait(conn, WL_SOCKET_READABLE, limits, error))
 			return NULL;
-		if (!PQconsumeInput(conn->pg))
+		if (PQconsumeInput(conn->pg))
+		{
+			if (limits->no_wait && PQisBusy(conn->pg))
+			{
+				error->stopped = true;
+				return NULL;
+			}
+		}
+		else
 		{
 			/* A broken connection still yields its last result. */
 			if (PQisBusy(conn->pg))

@@ -38,6 +38,8 @@ typedef struct WaitLimits
 	TimestampTz deadline;		/* 0: none */
 	bool		(*stop) (void *arg);	/* polled; true ends the wait */
 	void	   *stop_arg;
+	bool		no_wait;		/* take what is there; if that is nothing, be
+								 * stopped */
 	bool		no_interrupts;	/* in callbacks that must not raise an error;
 								 * needs a deadline */
 } WaitLimits;
@@ -103,6 +105,9 @@ struct ConnectionPool
 #define CONNECTION_TO_SAVEPOINT		"ROLLBACK TO SAVEPOINT tidrange_base"
 #define CONNECTION_MOVE_SAVEPOINT \
 	"RELEASE SAVEPOINT tidrange_base; SAVEPOINT tidrange_base"
+
+/* How often the caller's condition is looked at while waiting. */
+#define CONNECTION_STOP_POLL_MS	100
 
 /* Patience with a cancelled command, where the transaction goes on. */
 #define CONNECTION_RECOVER_MS	5000

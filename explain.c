@@ -26,7 +26,7 @@ explain_remote_sql(TidrangeScan *scan, ExplainState *es)
 	const char *name = scan->remote.name;
 	const char *text = scan->remote.text_columns;
 	bool		chunked = scan->prepared ? scan->remote.chunked :
-	scan->state->ss.ps.plan->parallel_aware;
+	scan->state->ss.ps.plan->parallel_aware || scan->plan.connections > 1;
 	StringInfoData sql;
 
 	if (!scan->prepared)
@@ -57,7 +57,9 @@ explain_blocks(TidrangeScan *scan, ExplainState *es)
 	else if (!scan->prepared && scan->plan.pages >= 0)
 		ExplainPropertyInteger("Remote Blocks", NULL,
 							   (int64) scan->plan.pages, es);
-	if (scan->state->ss.ps.plan->parallel_aware &&
+	if (!scan->state->ss.ps.plan->parallel_aware && scan->plan.connections > 1)
+		ExplainPropertyInteger("Connections", NULL, scan->plan.connections, es);
+	if ((scan->state->ss.ps.plan->parallel_aware || scan->plan.connections > 1) &&
 		scan->options.chunk_blocks > 0)
 		ExplainPropertyInteger("Chunk Blocks", NULL,
 							   scan->options.chunk_blocks, es);
@@ -74,10 +76,11 @@ explain_participant(const char *name, const ScanCounters *counters,
 		appendStringInfo(es->str,
 						 "%s: chunks=" UINT64_FORMAT " blocks=" UINT64_FORMAT
 						 " rows=" UINT64_FORMAT " bytes=" UINT64_FORMAT
-						 " round trips=" UINT64_FORMAT " wait=%.3f ms%s\n",
+						 " round trips=" UINT64_FORMAT " connections=%u wait=%.3f ms%s\n",
 						 name, counters->chunks, counters->blocks,
 						 counters->rows, counters->bytes,
-						 counters->round_trips, counters->wait_seconds * 1000,
+						 counters->round_trips, counters->streams,
+						 counters->wait_seconds * 1000,
 						 counters->bowed_out > 0 ? " (refused by the remote)" : "");
 		return;
 	}
@@ -88,6 +91,7 @@ explain_participant(const char *name, const ScanCounters *counters,
 	ExplainPropertyUInteger("Rows", NULL, counters->rows, es);
 	ExplainPropertyUInteger("Bytes", NULL, counters->bytes, es);
 	ExplainPropertyUInteger("Round Trips", NULL, counters->round_trips, es);
+	ExplainPropertyUInteger("Connections", NULL, counters->streams, es);
 	ExplainPropertyFloat("Wait", "ms", counters->wait_seconds * 1000, 3, es);
 	ExplainPropertyBool("Refused", counters->bowed_out > 0, es);
 	ExplainCloseGroup("Participant", NULL, true, es);
@@ -128,6 +132,8 @@ explain_scan(ForeignScanState *node, ExplainState *es)
 		explain_remote_sql(scan, es);
 		explain_blocks(scan, es);
 	}
+	if (es->verbose && scan->plan.serial_reason[0] != '\0')
+		ExplainPropertyText("Insert Not Parallel", scan->plan.serial_reason, es);
 	if (!es->analyze || !scan->prepared)
 		return;
 	if (scan->remote.whole_reason != NULL)

@@ -118,6 +118,10 @@ static const OptionDef option_table[] = {
 	{"parallel_workers", IN_SERVER | IN_TABLE, 0, OPTION_INTEGER, 0, 1024,
 		NULL, FIELD(parallel_workers),
 	"workers planned for a scan, 0 for none; default: by the size of the remote table"},
+	{"connections", IN_SERVER | IN_TABLE, 0, OPTION_INTEGER, 1, MAX_CONNECTIONS,
+		NULL, FIELD(connections),
+	"connections that one process reads a large table from at once, at most; default: "
+	CppAsString2(DEFAULT_CONNECTIONS) " in a scan that is not parallel, 1 in each participant of a parallel one"},
 	{"chunk_blocks", IN_SERVER | IN_TABLE, 0, OPTION_BIGINT, 1, 4294967295.0,
 		NULL, FIELD(chunk_blocks),
 	"blocks that a participant claims at a time; default: adapted while the scan runs"},
@@ -749,6 +753,7 @@ option_resolve_table(Oid relid, TableOptions *options)
 	memset(options, 0, sizeof(*options));
 	options->parallel_workers = -1;
 	options->use_remote_estimate = -1;
+	options->connections = -1;
 	for (i = 0; i < lengthof(option_table); i++)
 	{
 		const OptionDef *def = &option_table[i];

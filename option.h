@@ -18,6 +18,7 @@ typedef struct TableOptions
 	double		fdw_startup_cost;	/* server; default 100 */
 	double		fdw_tuple_cost; /* server; default 0.2 */
 	int			parallel_workers;	/* table, server; -1: let the size decide */
+	int			connections;	/* table, server; -1: not set */
 	int64		chunk_blocks;	/* table, server; 0: adaptive */
 	int			use_remote_estimate;	/* table, server; -1: where it matters */
 	bool		keep_connections;	/* server; default true */
@@ -28,6 +29,10 @@ typedef struct TableOptions
 /* Default of fdw_startup_cost and fdw_tuple_cost, in planner cost units. */
 #define DEFAULT_FDW_STARTUP_COST	100.0
 #define DEFAULT_FDW_TUPLE_COST		0.2
+
+/* Connections of one process for a scan that is not parallel, at most. */
+#define DEFAULT_CONNECTIONS			4
+#define MAX_CONNECTIONS				64
 
 extern void option_resolve_table(Oid relid, TableOptions *options);
 extern char *option_remote_column(Oid relid, AttrNumber attnum);

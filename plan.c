@@ -3,14 +3,16 @@
  * plan.c
  *	  Sizes, costs and paths of foreign tables; the plan for the executor.
  *
- * A foreign table gets two paths:
+ * A foreign table gets up to three paths:
  *
  * - whole: one remote statement, so that the remote is free to use an index or
  *	 parallel workers of its own.  It is never parallel-safe: core would run all
  *	 of it in every participant below a Gather, and without a DSM hook such a
  *	 scan could not learn the snapshot.
  * - chunked: a parallel-aware partial path, each participant reading ranges of
- *	 blocks.
+ *	 blocks;
+ * - chunked in one process, over several connections: for all that core will not
+ *	 run in parallel.
  *
  * Costs: connecting counts once, since participants connect at the same time;
  * transfer and CPU divide by the participants; remote I/O does not.
@@ -26,9 +28,11 @@
 
 #include "access/sysattr.h"
 #include "access/table.h"
+#include "codec.h"
 #include "compat.h"
 #include "ctid.h"
 #include "deparse.h"
+#include "insert_select.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -52,6 +56,12 @@
 #define USABLE_BLOCK_BYTES		(BLCKSZ - 24)
 #define ROW_OVERHEAD_BYTES		28
 
+/*
+ * What a further connection of a process counts for: they are opened one by one,
+ * while the scan runs, and only if it waits.
+ */
+#define CONNECTION_SHARE	0.2
+
 /* A larger LIMIT limits nothing, and a sum with OFFSET could overflow. */
 #define MAX_SENT_LIMIT			1e15
 
@@ -66,10 +76,12 @@ typedef struct PlanRelInfo
 	List	   *remote_quals;	/* RestrictInfos that the remote evaluates */
 	List	   *local_quals;	/* the others */
 	double		rows_sent;		/* how many rows pass the remote quals */
+	const char *serial_reason;	/* why an INSERT does not read in parallel */
 	bool		estimated;		/* the remote planned the whole statement */
 	RemoteEstimate estimate;	/* what it expects */
 	QualCost	remote_cost;	/* of the remote quals */
 	QualCost	local_cost;
+	Cost		decode_cost;	/* of a row, beyond fdw_tuple_cost */
 } PlanRelInfo;
 
 /* Positions in fdw_private. */
@@ -82,6 +94,8 @@ enum ScanPlanItem
 	PLAN_PAGES,					/* Float */
 	PLAN_CTID_OPERATORS,		/* list of integers */
 	PLAN_LIMIT,					/* Float */
+	PLAN_CONNECTIONS,			/* Integer */
+	PLAN_SERIAL_REASON			/* String, empty: none */
 };
 
 /* ----------
@@ -209,6 +223,53 @@ refuse_row_locks(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 				 errdetail("Remote tables are only read.")));
 }
 
+/* The share of a column of varying width in the remote's bytes. */
+static double
+varlena_width(RelOptInfo *rel, Oid relid)
+{
+	Relation	relation = table_open(relid, NoLock);
+	TupleDesc	desc = RelationGetDescr(relation);
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped &&
+			TupleDescAttr(desc, i)->attlen < 0)
+			n++;
+	}
+	table_close(relation, NoLock);
+	return (double) rel->pages * BLCKSZ / Max(rel->tuples, 1) / Max(n, 1);
+}
+
+/*
+ * Cost of decoding a row beyond what fdw_tuple_cost stands for: columns that go
+ * through a function, at 8 bytes for an operator's cost (bench/decode).
+ */
+static Cost
+decode_cost(RelOptInfo *rel, Oid relid)
+{
+	double		guess = varlena_width(rel, relid);
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, rel->reltarget->exprs)
+	{
+		Var		   *var = lfirst(lc);
+		double		width;
+
+		if (!IsA(var, Var) || var->varno != rel->relid || var->varattno <= 0 ||
+			!codec_is_costly_type(var->vartype))
+			continue;
+		width = get_attavgwidth(relid, var->varattno);
+		if (width <= 0)
+			width = get_typlen(var->vartype) < 0 ? guess :
+				get_typavgwidth(var->vartype, var->vartypmod);
+		cost += cpu_operator_cost * (1 + width / 8.0);
+	}
+	return cost;
+}
+
 /*
  * GetForeignRelSize.
  */
@@ -224,6 +285,7 @@ plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 	set_size(rel, relid, &info->size);
 	classify_quals(root, rel, info);
 	set_rows(root, rel, relid, info);
+	info->decode_cost = decode_cost(rel, relid);
 }
 
 /* ----------
@@ -236,13 +298,32 @@ static Cost
 transfer_cost(const PlanRelInfo *info, double rows)
 {
 	return rows * (info->options.fdw_tuple_cost + cpu_tuple_cost +
-				   info->local_cost.per_tuple);
+				   info->decode_cost + info->local_cost.per_tuple);
 }
 
-/* Cost of reading the relation from end to end by `divisor` participants. */
+/*
+ * Will Gather get the rows of this scan as they are, as far as can be told now?
+ * Then each costs the worker that sends it about what it costs the leader that
+ * takes it; core counts the leader's part only.  For narrow rows that is as much
+ * as decoding them, and the parallel plan gains nothing (bench/plans).
+ */
+static bool
+goes_to_gather(PlannerInfo *root)
+{
+	const Query *parse = root->parse;
+
+	return !parse->hasAggs && parse->groupClause == NIL &&
+		parse->groupingSets == NIL && parse->distinctClause == NIL &&
+		bms_membership(root->all_baserels) == BMS_SINGLETON;
+}
+
+/*
+ * Cost of reading the relation from end to end, by so many sessions of the
+ * remote and participants here.
+ */
 static Cost
-scan_cost(RelOptInfo *rel, const PlanRelInfo *info, double divisor,
-		  Cost *startup)
+scan_cost(RelOptInfo *rel, const PlanRelInfo *info, double sessions,
+		  double participants, Cost *startup)
 {
 	Cost		disk = rel->pages * seq_page_cost;
 	Cost		cpu;
@@ -251,9 +332,10 @@ scan_cost(RelOptInfo *rel, const PlanRelInfo *info, double divisor,
 		info->local_cost.startup;
 
 	/* the remote looks at every row, we at those that it sends */
-	cpu = rel->tuples * (cpu_tuple_cost + info->remote_cost.per_tuple);
-	cpu += transfer_cost(info, info->rows_sent);
-	return *startup + disk + cpu / divisor;
+	cpu = rel->tuples * (cpu_tuple_cost + info->remote_cost.per_tuple) /
+		sessions;
+	cpu += transfer_cost(info, info->rows_sent) / participants;
+	return *startup + disk + cpu;
 }
 
 /* Cost of one statement that the remote has planned. */
@@ -303,6 +385,14 @@ planned_workers(RelOptInfo *rel, const PlanRelInfo *info)
 	return Max(workers, 0);
 }
 
+/* How many connections a process may use where the plan is not parallel. */
+static int
+planned_connections(const PlanRelInfo *info)
+{
+	return info->options.connections > 0 ? info->options.connections :
+		DEFAULT_CONNECTIONS;
+}
+
 /* Can the relation be read in chunks, as far as is known? */
 static bool
 may_be_chunked(const PlanRelInfo *info)
@@ -316,7 +406,8 @@ may_be_chunked(const PlanRelInfo *info)
 }
 
 static void
-add_chunked_path(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
+add_chunked_path(PlannerInfo *root, RelOptInfo *rel, Oid relid,
+				 PlanRelInfo *info)
 {
 	ForeignPath *path;
 	Cost		startup;
@@ -324,22 +415,63 @@ add_chunked_path(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
 	double		divisor;
 	int			workers;
 
-	if (!rel->consider_parallel || rel->lateral_relids != NULL ||
-		!may_be_chunked(info))
+	if (rel->lateral_relids != NULL || !may_be_chunked(info))
 		return;
 	workers = planned_workers(rel, info);
 	if (workers == 0)
 		return;
+	if (!rel->consider_parallel && insert_select_is_insert(root))
+	{
+		/* core has not considered it; what it would ask is asked there */
+		info->serial_reason = insert_select_plan_reason(root, rel);
+		if (info->serial_reason == NULL &&
+			!insert_select_decodes_safely(rel, relid))
+			info->serial_reason = "a column cannot be decoded by a worker";
+		rel->consider_parallel = info->serial_reason == NULL;
+	}
+	if (!rel->consider_parallel)
+		return;
 
 	divisor = parallel_divisor(workers);
-	total = scan_cost(rel, info, divisor, &startup);
+	total = scan_cost(rel, info, divisor, divisor, &startup);
+	if (goes_to_gather(root))
+		total += parallel_tuple_cost * rel->rows / divisor;
 	path = compat_create_foreignscan_path(root, rel,
 										  clamp_row_est(rel->rows / divisor),
-										  startup, total, NIL, NULL, NIL);
+										  startup, total, NIL, NULL,
+										  list_make1(makeInteger(planned_connections(info))));
 	path->path.parallel_aware = true;
 	path->path.parallel_safe = true;
 	path->path.parallel_workers = workers;
 	add_partial_path(rel, (Path *) path);
+}
+
+/*
+ * One process, several connections.  The sessions of the remote share its work;
+ * ours is that of the whole scan.  Not for a table that is too small for a
+ * parallel scan.
+ */
+static void
+add_connections_path(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
+{
+	ForeignPath *path;
+	Cost		startup;
+	Cost		total;
+	int			connections = planned_connections(info);
+
+	if (connections <= 1 || rel->lateral_relids != NULL ||
+		!may_be_chunked(info) ||
+		(double) rel->pages < min_parallel_table_scan_size)
+		return;
+	total = scan_cost(rel, info,
+					  1 + CONNECTION_SHARE * (connections - 1), 1, &startup);
+	path = compat_create_foreignscan_path(root, rel, rel->rows,
+										  startup + info->options.fdw_startup_cost,
+										  total + info->options.fdw_startup_cost,
+										  NIL, NULL,
+										  list_make1(makeInteger(connections)));
+	path->path.parallel_safe = false;
+	add_path(rel, (Path *) path);
 }
 
 /* Can the remote evaluate this join clause for a given outer row? */
@@ -483,12 +615,13 @@ plan_paths(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 	if (info->estimated)
 		total = estimated_cost(info, &info->estimate, &startup);
 	else
-		total = scan_cost(rel, info, 1, &startup);
+		total = scan_cost(rel, info, 1, 1, &startup);
 	path = compat_create_foreignscan_path(root, rel, rel->rows, startup, total,
 										  NIL, rel->lateral_relids, NIL);
 	path->path.parallel_safe = false;
 	add_path(rel, (Path *) path);
-	add_chunked_path(root, rel, info);
+	add_connections_path(root, rel, info);
+	add_chunked_path(root, rel, relid, info);
 	add_parameterized_paths(root, rel, relid, info);
 }
 
@@ -629,6 +762,10 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 	private = lappend(private,
 					  makeFloat(psprintf("%.1f", pushable_limit(root, rel,
 																local_exprs))));
+	private = lappend(private, makeInteger(path->fdw_private != NIL ?
+										   intVal(linitial(path->fdw_private)) : 1));
+	private = lappend(private, makeString(pstrdup(info->serial_reason ?
+												  info->serial_reason : "")));
 	return make_foreignscan(tlist, local_exprs, rel->relid,
 							list_concat(quals.params, ctid_exprs),
 							private, NIL, remote_exprs, outer_plan);
@@ -649,6 +786,8 @@ plan_unpack(const ForeignScan *scan, ScanPlan *plan)
 	plan->needs_ctid = boolVal(list_nth(private, PLAN_NEEDS_CTID));
 	plan->pages = floatVal(list_nth(private, PLAN_PAGES));
 	plan->limit = floatVal(list_nth(private, PLAN_LIMIT));
+	plan->connections = intVal(list_nth(private, PLAN_CONNECTIONS));
+	plan->serial_reason = strVal(list_nth(private, PLAN_SERIAL_REASON));
 	plan->ctid_operators = (List *) list_nth(private, PLAN_CTID_OPERATORS);
 	nparams = list_length(scan->fdw_exprs) -
 		list_length(plan->ctid_operators);

@@ -26,6 +26,10 @@ typedef struct ScanPlan
 	List	   *qual_attnums;	/* columns in the remote WHERE */
 	bool		needs_ctid;		/* its ctid is wanted, or part of a qual */
 	double		limit;			/* rows that a statement need not exceed; -1: all */
+	int			connections;	/* at once, at most, where the scan is not
+								 * parallel */
+	const char *serial_reason;	/* why an INSERT does not read in parallel;
+								 * empty: it does, or is none */
 	double		pages;			/* block space as estimated; -1: unknown */
 } ScanPlan;
 

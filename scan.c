@@ -20,6 +20,7 @@
 #include "access/xact.h"
 #include "compat.h"
 #include "executor/executor.h"
+#include "insert_select.h"
 #include "miscadmin.h"
 #include "scan.h"
 #include "utils/memutils.h"
@@ -33,6 +34,16 @@ static bool callbacks_registered = false;
  * Life and death
  * ----------
  */
+
+/* No I/O, no errors. */
+static void
+abandon_streams(TidrangeScan *scan)
+{
+	int			i;
+
+	for (i = 0; i < scan->nstreams; i++)
+		stream_abandon(&scan->streams[i].stream);
+}
 
 static void
 unregister(TidrangeScan *scan)
@@ -53,7 +64,8 @@ scan_cleanup(void *arg)
 
 	unregister(scan);
 	scan_detach_shared(scan);
-	stream_abandon(&scan->stream);
+	abandon_streams(scan);
+	scan_free_waits(scan);
 }
 
 /*
@@ -77,7 +89,7 @@ subxact_callback(SubXactEvent event, SubTransactionId subid,
 		else if (event == SUBXACT_EVENT_ABORT_SUB)
 		{
 			unregister(scan);
-			stream_abandon(&scan->stream);
+			abandon_streams(scan);
 		}
 	}
 }
@@ -122,6 +134,7 @@ scan_begin(ForeignScanState *node, int eflags)
 {
 	TidrangeScan *scan = palloc0(sizeof(TidrangeScan));
 	ForeignScan *fsplan = (ForeignScan *) node->ss.ps.plan;
+	const char *reason;
 
 	node->fdw_state = scan;
 	scan->state = node;
@@ -132,6 +145,9 @@ scan_begin(ForeignScanState *node, int eflags)
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 
+	reason = insert_select_begin(node->ss.ps.state);
+	if (reason != NULL)
+		scan->plan.serial_reason = reason;
 	scan->pool = connection_pool(effective_user(node),
 								 GetForeignTable(scan->relid)->serverid);
 	scan->context = CurrentMemoryContext;
@@ -143,6 +159,7 @@ scan_begin(ForeignScanState *node, int eflags)
 	scan->ctid_states = ExecInitExprList(scan->plan.ctid_exprs,
 										 (PlanState *) node);
 	scan->subid = GetCurrentSubTransactionId();
+	scan_init_streams(scan);
 
 	if (!callbacks_registered)
 	{
@@ -193,159 +210,9 @@ scan_push_error_context(TidrangeScan *scan, ErrorContextCallback *callback)
 }
 
 /* ----------
- * The loop
+ * Again, and the end
  * ----------
  */
-
-/* Claim the next chunk and ask for its rows.  False: nothing is left. */
-static bool
-begin_chunk(TidrangeScan *scan)
-{
-	StreamRequest request;
-	WaitLimits	limits = {0};
-	Connection *conn;
-
-	if (scan->ended)
-		return false;
-
-	/* Reading again what others have read would double rows. */
-	if (scan->detached)
-		elog(ERROR, "parallel scan of foreign table \"%s\" was asked for rows after its end",
-			 scan->relation_name);
-	if (!scan->joined && !scan_join(scan))
-	{
-		scan->ended = true;
-		scan_publish_counters(scan);
-		return false;
-	}
-	if (!claim_next(scan->claim, &scan->pace, &scan->chunk))
-	{
-		scan->ended = true;
-		scan_leave(scan, true);
-		return false;
-	}
-	scan->has_chunk = true;
-	claim_format_bounds(&scan->chunk, scan->lower, scan->upper);
-
-	conn = scan_require_connection(scan);
-	request.copy_sql = scan_copy_statement(scan);
-	request.relation = scan->remote.name;
-	request.oid = scan->remote.oid;
-	request.chunked = scan->remote.chunked;
-	request.parkable = true;
-	request.lower = scan->lower;
-	request.upper = scan->upper;
-	scan->round_trips_before = conn->round_trips;
-	scan->wait_seconds_before = conn->wait_seconds;
-	stream_open(&scan->stream, conn, &request, &limits);
-	return true;
-}
-
-/* Every row of the chunk was delivered. */
-static void
-finish_chunk(TidrangeScan *scan)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, scan->stream.sent);
-	scan->pace.round_trip = scan->stream.answer_seconds;
-	claim_finish(scan->claim, &scan->pace, &scan->chunk,
-				 INSTR_TIME_GET_DOUBLE(now));
-	scan->counters.chunks++;
-	if (scan->remote.chunked)
-		scan->counters.blocks += scan->chunk.nblocks;
-	scan->counters.rows += scan->stream.rows;
-	scan->counters.bytes += scan->stream.bytes;
-	scan->has_chunk = false;
-	scan_publish_counters(scan);
-}
-
-/* Evaluate here what the remote could not be asked to. */
-static bool
-passes_local_filter(TidrangeScan *scan, TupleTableSlot *slot)
-{
-	ExprContext *econtext = scan->state->ss.ps.ps_ExprContext;
-
-	if (!scan->remote.filter_locally)
-		return true;
-
-	/* Rows that fail are not seen by the executor, which would clean up. */
-	ResetExprContext(econtext);
-	CHECK_FOR_INTERRUPTS();
-	econtext->ecxt_scantuple = slot;
-	return ExecQual(scan->state->fdw_recheck_quals, econtext);
-}
-
-/* The next row in the slot, or an empty slot. */
-static TupleTableSlot *
-next_row(TidrangeScan *scan, TupleTableSlot *slot)
-{
-	WaitLimits	limits = {0};
-
-	limits.stop = scan->shared ? scan_stop_requested : NULL;
-	limits.stop_arg = scan;
-	for (;;)
-	{
-		if (scan->has_chunk)
-		{
-			Connection *conn = scan->stream.conn;
-			char	   *row;
-			int			length;
-
-			switch (stream_next(&scan->stream, &limits, &row, &length))
-			{
-				case STREAM_ROW:
-					codec_decode(scan->codec, row, length, slot->tts_values,
-								 slot->tts_isnull, &slot->tts_tid);
-					ExecStoreVirtualTuple(slot);
-					if (passes_local_filter(scan, slot))
-						return slot;
-					ExecClearTuple(slot);
-					break;
-				case STREAM_STOPPED:
-					scan->ended = true;
-					scan_leave(scan, false);
-					return slot;
-				case STREAM_END:
-					if (conn != NULL)
-					{
-						scan->counters.round_trips +=
-							conn->round_trips - scan->round_trips_before;
-						scan->counters.wait_seconds +=
-							conn->wait_seconds - scan->wait_seconds_before;
-					}
-					finish_chunk(scan);
-					break;
-			}
-		}
-		else if (!begin_chunk(scan))
-			return slot;
-	}
-}
-
-/*
- * The next row of the scan.
- */
-TupleTableSlot *
-scan_next(ForeignScanState *node)
-{
-	TidrangeScan *scan = node->fdw_state;
-	TupleTableSlot *slot = node->ss.ss_ScanTupleSlot;
-	ErrorContextCallback callback;
-
-	ExecClearTuple(slot);
-	if (unlikely(scan->codec == NULL || !scan->has_chunk))
-	{
-		/* Columns that are not sent stay NULL for the whole scan. */
-		memset(slot->tts_isnull, true,
-			   slot->tts_tupleDescriptor->natts * sizeof(bool));
-	}
-	scan_push_error_context(scan, &callback);
-	next_row(scan, slot);
-	error_context_stack = callback.previous;
-	return slot;
-}
 
 /*
  * Start again, perhaps with other parameters.  Touches local state only: the
@@ -356,13 +223,10 @@ scan_rescan(ForeignScanState *node)
 {
 	TidrangeScan *scan = node->fdw_state;
 
-	if (scan->has_chunk)
-		stream_close(&scan->stream);
-	scan->has_chunk = false;
+	scan_close_streams(scan);
 	scan->joined = false;
 	scan->ended = false;
 	scan->detached = false;
-	scan->pace.last_blocks = 0;
 	if (scan->param_states != NIL)
 		scan->copy_sql = NULL;
 
@@ -381,9 +245,9 @@ scan_end(ForeignScanState *node)
 
 	if (scan == NULL || !scan->registered)
 		return;
-	stream_close(&scan->stream);
+	scan_close_streams(scan);
+	scan_free_waits(scan);
 	scan_leave(scan, false);
-	scan->has_chunk = false;
 	unregister(scan);
 }
 
@@ -397,6 +261,7 @@ scan_add_counters(ScanCounters *sum, const ScanCounters *counters)
 	sum->bytes += counters->bytes;
 	sum->round_trips += counters->round_trips;
 	sum->wait_seconds += counters->wait_seconds;
+	sum->streams = Max(sum->streams, counters->streams);
 	sum->joined += counters->joined;
 	sum->bowed_out += counters->bowed_out;
 }

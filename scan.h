@@ -21,6 +21,9 @@
 /* Patience with one more connection, which the leader can do without. */
 #define SCAN_EXTRA_CONNECTION_MS	10000
 
+/* And with one that only makes it faster. */
+#define SCAN_SPARE_CONNECTION_MS	2000
+
 /* What one participant did; in DSM, one slot each, written by its owner. */
 typedef struct ScanCounters
 {
@@ -30,6 +33,7 @@ typedef struct ScanCounters
 	uint64		bytes;			/* of the rows, as they arrived */
 	uint64		round_trips;
 	double		wait_seconds;	/* spent waiting for the remote */
+	uint32		streams;		/* connections at once */
 	uint32		joined;			/* times it took part */
 	uint32		bowed_out;		/* times the remote refused it */
 } ScanCounters;
@@ -78,6 +82,20 @@ typedef struct ScanRemote
 	const char *text_columns;	/* columns that travel as text, and why */
 } ScanRemote;
 
+/* One of the remote connections that this process reads a scan from. */
+typedef struct ScanStream
+{
+	struct TidrangeScan *scan;
+	Stream		stream;
+	bool		has_chunk;
+	ClaimPace	pace;
+	ClaimChunk	chunk;
+	char		lower[CLAIM_TID_SIZE];
+	char		upper[CLAIM_TID_SIZE];
+	uint64		round_trips_before; /* of the connection, at the chunk's start */
+	double		wait_seconds_before;
+} ScanStream;
+
 /* Execution state of one foreign scan in one process. */
 typedef struct TidrangeScan
 {
@@ -112,17 +130,19 @@ typedef struct TidrangeScan
 	bool		joined;			/* counted as active */
 	bool		ended;			/* no more rows until the next rescan */
 	bool		detached;		/* the shared state is gone, its rows were read */
-	bool		has_chunk;
-	ClaimPace	pace;
-	ClaimChunk	chunk;
-	char		lower[CLAIM_TID_SIZE];
-	char		upper[CLAIM_TID_SIZE];
-	Stream		stream;
+
+	/* streams: see scan_streams.c */
+	ScanStream *streams;		/* max_streams of them */
+	int			max_streams;	/* how many there may be */
+	int			nstreams;		/* of them, how many take part */
+	int			current;		/* the one that is being drained */
+	WaitEventSet *waits;		/* for several sockets; NULL: to be made */
+	double		starved;		/* seconds of waiting since the last one
+								 * joined, */
+	instr_time	joined_at;		/* and when that was */
 
 	/* instrumentation */
 	ScanCounters counters;		/* this process; since it began */
-	uint64		round_trips_before; /* of the connection, at the chunk's start */
-	double		wait_seconds_before;
 	ScanCounters *totals;		/* leader: one a participant, over all rescans */
 	int			ntotals;
 	uint64		claimed;		/* leader: blocks, over all rescans */
@@ -130,7 +150,6 @@ typedef struct TidrangeScan
 } TidrangeScan;
 
 extern void scan_begin(ForeignScanState *node, int eflags);
-extern TupleTableSlot *scan_next(ForeignScanState *node);
 extern void scan_rescan(ForeignScanState *node);
 extern void scan_end(ForeignScanState *node);
 
@@ -139,6 +158,12 @@ extern List *scan_other_tables(TidrangeScan *scan);
 extern void scan_push_error_context(TidrangeScan *scan,
 									ErrorContextCallback *callback);
 extern void scan_add_counters(ScanCounters *sum, const ScanCounters *counters);
+
+/* scan_streams.c */
+extern TupleTableSlot *scan_next(ForeignScanState *node);
+extern void scan_init_streams(TidrangeScan *scan);
+extern void scan_close_streams(TidrangeScan *scan);
+extern void scan_free_waits(TidrangeScan *scan);
 
 /* scan_prepare.c */
 extern void scan_prepare(TidrangeScan *scan, bool parallel);
@@ -164,6 +189,7 @@ extern Connection *scan_open_connection(TidrangeScan *scan,
 										const WaitLimits *limits,
 										RemoteError *error, bool *retry);
 extern Connection *scan_require_connection(TidrangeScan *scan);
+extern Connection *scan_extra_connection(TidrangeScan *scan);
 extern void scan_park_borrower(Connection *conn);
 
 /* parallel.c */

@@ -57,22 +57,23 @@ nothing_left(void *arg)
  * ----------
  */
 
-/* The scan whose stream reads from the connection. */
-static TidrangeScan *
-borrowing_scan(Connection *conn)
+/* The scan's stream that reads from the connection. */
+static ScanStream *
+borrowing_stream(Connection *conn)
 {
-	return (TidrangeScan *) ((char *) conn->borrower -
-							 offsetof(TidrangeScan, stream.conn));
+	return (ScanStream *) ((char *) conn->borrower -
+						   offsetof(ScanStream, stream.conn));
 }
 
 /* Take the connection away from the stream that reads from it. */
 void
 scan_park_borrower(Connection *conn)
 {
-	TidrangeScan *owner = borrowing_scan(conn);
+	ScanStream *owner = borrowing_stream(conn);
 	WaitLimits	limits = {0};
 
-	stream_park(&owner->stream, owner->context, &limits);
+	scan_free_waits(owner->scan);
+	stream_park(&owner->stream, owner->scan->context, &limits);
 	Assert(conn->borrower == NULL);
 }
 
@@ -213,6 +214,25 @@ scan_require_connection(TidrangeScan *scan)
 				 errhint("Retry the transaction.")));
 	connection_report(ERROR, &error, scan->pool, NULL);
 	return NULL;
+}
+
+/*
+ * As try_connection, for a stream that the scan can do without.  NULL if there
+ * is none to be had; then there is no use in asking again soon.
+ */
+Connection *
+scan_extra_connection(TidrangeScan *scan)
+{
+	WaitLimits	limits = connection_limits(SCAN_SPARE_CONNECTION_MS);
+	RemoteError error = {0};
+	bool		retry;
+	Connection *conn = try_connection(scan, &limits, &error, &retry);
+
+	if (conn == NULL)
+		ereport(DEBUG1,
+				(errmsg_internal("tidrange_fdw: no further connection: %s",
+								 error.message ? error.message : "")));
+	return conn;
 }
 
 /* ----------

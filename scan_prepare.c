@@ -216,8 +216,8 @@ check_ctid(TidrangeScan *scan, const RemoteTable *table)
 
 /*
  * The leader's way to everything that must be known before the first claim.
- * Without DSM to follow (`parallel` false) the scan reads the whole relation in
- * one piece, and needs no bounds.
+ * Without DSM to follow (`parallel` false), and with one connection, the scan reads
+ * the whole relation in one piece, and needs no bounds.
  */
 void
 scan_prepare(TidrangeScan *scan, bool parallel)
@@ -237,7 +237,8 @@ scan_prepare(TidrangeScan *scan, bool parallel)
 	scan->remote.nblocks = table->nblocks;
 	scan->remote.whole_reason =
 		remote_table_whole_reason(table, scan->ticket.server_version);
-	if (scan->remote.whole_reason == NULL && !parallel)
+	if (scan->remote.whole_reason == NULL && !parallel &&
+		scan->plan.connections <= 1)
 		scan->remote.whole_reason = "one participant";
 	scan->remote.chunked = scan->remote.whole_reason == NULL;
 	if (!columns_same_types(scan->relid, desc, scan->plan.qual_attnums, table))
@@ -355,6 +356,6 @@ scan_make_private_claim(TidrangeScan *scan)
 	if (scan->private_claim == NULL)
 		scan->private_claim = MemoryContextAlloc(scan->context,
 												 claim_size(1));
-	scan_lay_out_claim(scan, scan->private_claim, 1);
+	scan_lay_out_claim(scan, scan->private_claim, scan->plan.connections);
 	scan->claim = scan->private_claim;
 }

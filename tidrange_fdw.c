@@ -17,6 +17,7 @@
 #include "explain.h"
 #include "foreign/fdwapi.h"
 #include "import.h"
+#include "insert_select.h"
 #include "parallel.h"
 #include "plan.h"
 #include "scan.h"
@@ -44,6 +45,11 @@ _PG_init(void)
 							 "For tests: results must be the same.",
 							 &codec_force_text, false, PGC_USERSET,
 							 GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("tidrange_fdw.parallel_insert",
+							 "Lets INSERT ... SELECT read foreign tables in parallel where that is safe.",
+							 NULL,
+							 &insert_select_enabled, true, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	MarkGUCPrefixReserved("tidrange_fdw");
 }
 
@@ -67,12 +73,15 @@ tidrangeGetForeignPlan(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 	return plan_scan(root, rel, relid, path, tlist, scan_clauses, outer_plan);
 }
 
-/* Workers share the leader's snapshot, which is what makes the scan safe. */
+/*
+ * Workers share the leader's snapshot, which is what makes the scan safe; they
+ * must be able to decode the rows as well.
+ */
 static bool
 tidrangeIsForeignScanParallelSafe(PlannerInfo *root, RelOptInfo *rel,
 								  RangeTblEntry *rte)
 {
-	return true;
+	return insert_select_decodes_safely(rel, rte->relid);
 }
 
 static void

@@ -31,12 +31,13 @@ SELECT check_copy('copies.mv');
 CREATE TABLE copies.no_data AS SELECT * FROM f.origin WITH NO DATA;
 SELECT count(*) FROM copies.no_data;
 
--- INSERT takes no parallel plan from core
+-- INSERT takes no parallel plan from core, but from us
 CREATE TABLE copies.inserted (LIKE r.origin);
 EXPLAIN (COSTS OFF) INSERT INTO copies.inserted SELECT * FROM f.origin;
 INSERT INTO copies.inserted SELECT * FROM f.origin;
 SELECT check_copy('copies.inserted');
-INSERT INTO copies.inserted SELECT * FROM f.origin WHERE id > 390 RETURNING id % 2 = 0 AS even;
+WITH i AS (INSERT INTO copies.inserted SELECT * FROM f.origin WHERE id > 390 RETURNING id % 2 = 0 AS even)
+SELECT even, count(*) FROM i GROUP BY 1 ORDER BY 1;
 
 -- UPDATE and DELETE of local tables with a foreign one beside it, and COPY
 UPDATE copies.into i SET v = o.v || '!' FROM f.origin o WHERE o.id = i.id AND o.id <= 3;

@@ -35,7 +35,7 @@ SELECT * FROM f.est WHERE id IN (1, 250000, 250001) ORDER BY id;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM f.est WHERE id BETWEEN 1000 AND 1100;
 SELECT count(*) FROM f.est WHERE id BETWEEN 1000 AND 1100;
 
--- 1 % of a column without an index, and most of one: chunked, by several
+-- 1 % of a column without an index, and most of one: chunked; too small for workers
 EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM f.est WHERE n = 5;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*), sum(id) FROM f.est WHERE n = 5;
 SELECT count(*), sum(id) FROM r.est WHERE n = 5;

@@ -1,0 +1,23 @@
+/*-------------------------------------------------------------------------
+ *
+ * insert_select.h
+ *	  Whether INSERT ... SELECT may read in parallel.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef TIDRANGE_INSERT_SELECT_H
+#define TIDRANGE_INSERT_SELECT_H
+
+#include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
+
+/* GUC tidrange_fdw.parallel_insert */
+extern bool insert_select_enabled;
+
+extern bool insert_select_is_insert(PlannerInfo *root);
+extern const char *insert_select_plan_reason(PlannerInfo *root,
+											 RelOptInfo *rel);
+extern const char *insert_select_begin(EState *estate);
+extern bool insert_select_decodes_safely(RelOptInfo *rel, Oid relid);
+
+#endif							/* TIDRANGE_INSERT_SELECT_H */
