@@ -255,6 +255,54 @@ codec_text_reason(Form_pg_attribute local, const RemoteColumn *remote,
 	return NULL;
 }
 
+/* Digits, points and commas of a text: what decides its value. */
+static char *
+amount_of(const char *text)
+{
+	char	   *amount = palloc(strlen(text) + 1);
+	int			n = 0;
+
+	for (; *text; text++)
+	{
+		if (strchr("0123456789.,", *text) != NULL)
+			amount[n++] = *text;
+	}
+	amount[n] = '\0';
+	return amount;
+}
+
+/*
+ * Money travels as text, whose meaning hangs on lc_monetary: what one server
+ * writes as 1.234 is a thousand times as much to another.  Refuse what would be
+ * misread.  (A locale that differs in nothing but the currency's symbol is no
+ * danger: the input function refuses a foreign symbol.)
+ */
+void
+codec_check_money(Oid local_type, const RemoteColumn *remote)
+{
+	Oid			base = getBaseType(local_type);
+	Datum		amount;
+	char	   *sample;
+
+	if (remote->money_sample == NULL ||
+		(base != CASHOID && get_base_element_type(base) != CASHOID))
+		return;
+	amount = DirectFunctionCall3(numeric_in, CStringGetDatum(REMOTE_MONEY_SAMPLE),
+								 ObjectIdGetDatum(InvalidOid),
+								 Int32GetDatum(-1));
+	amount = DirectFunctionCall1(numeric_cash, amount);
+	sample = DatumGetCString(DirectFunctionCall1(cash_out, amount));
+	if (strcmp(amount_of(sample), amount_of(remote->money_sample)) == 0)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("money of the remote server cannot be read under this lc_monetary"),
+			 errdetail("The remote server writes " REMOTE_MONEY_SAMPLE " as \"%s\", this one as \"%s\".",
+					   remote->money_sample, sample),
+			 errhint("Set lc_monetary here as it is on the remote server, or read a view there that casts the column to numeric."),
+			 errcontext("column \"%s\" of the remote table", remote->name)));
+}
+
 /* Output functions whose text is what the binary form has anyway. */
 static bool
 is_plain_text_output(const char *output_function)

@@ -22,6 +22,7 @@ extern const char *codec_text_reason(Form_pg_attribute local,
 									 const RemoteColumn *remote,
 									 int server_version);
 extern bool codec_is_costly_type(Oid type);
+extern void codec_check_money(Oid local_type, const RemoteColumn *remote);
 extern bool codec_same_type(Form_pg_attribute local,
 							const RemoteColumn *remote);
 extern void codec_append_column(StringInfo buf, const RemoteColumn *remote,

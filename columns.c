@@ -73,6 +73,7 @@ columns_choose(SelectList *list, Oid relid, TupleDesc desc, List *attnums,
 		attribute = TupleDescAttr(desc, attnum - 1);
 		column = find_column(relid, attribute, table);
 		reason = codec_text_reason(attribute, column, server_version);
+		codec_check_money(attribute->atttypid, column);
 		list->binary[i++] = reason == NULL;
 		codec_append_column(&text, column, reason == NULL);
 		if (reason != NULL)

@@ -100,6 +100,9 @@ remote_table_columns_sql(StringInfo buf, List *tables)
 						   "SELECT d.typbasetype FROM b JOIN pg_type d ON d.oid = b.base "
 						   "WHERE d.typtype = 'd') SELECT format_type(b.base, -1) "
 						   "FROM b JOIN pg_type e ON e.oid = b.base WHERE e.typtype <> 'd') END, "
+						   "CASE WHEN 'money'::regtype IN (t.oid, t.typelem, t.typbasetype) "
+						   "OR t.typbasetype = 'money[]'::regtype "
+						   "THEN '" REMOTE_MONEY_SAMPLE "'::numeric::money::text END, "
 						   "quote_ident(fn.nspname) || '.' || quote_ident(p.proname) "
 						   "AS output_function FROM (VALUES ");
 	append_table_list(buf, tables);
@@ -149,7 +152,10 @@ parse_columns(RemoteTable *table, int index, PGresult *result)
 		column->base_type = NULL;
 		if (!PQgetisnull(result, row, 7))
 			column->base_type = pstrdup(PQgetvalue(result, row, 7));
-		column->output_function = pstrdup(PQgetvalue(result, row, 8));
+		column->money_sample = NULL;
+		if (!PQgetisnull(result, row, 8))
+			column->money_sample = pstrdup(PQgetvalue(result, row, 8));
+		column->output_function = pstrdup(PQgetvalue(result, row, 9));
 		table->ncolumns++;
 	}
 }

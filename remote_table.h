@@ -23,7 +23,12 @@ typedef struct RemoteColumn
 	char	   *type_name;		/* as format_type writes it */
 	char	   *base_type;		/* of a domain; NULL: it is none */
 	char	   *output_function;	/* qualified and quoted */
+	char	   *money_sample;	/* of a type made of money: how the remote
+								 * writes REMOTE_MONEY_SAMPLE; else NULL */
 } RemoteColumn;
+
+/* An amount that shows how a locale writes money. */
+#define REMOTE_MONEY_SAMPLE	"-1234567.89"
 
 /*
  * A remote relation as measured under the snapshot.  Lives as long as the

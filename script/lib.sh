@@ -116,7 +116,7 @@ allow_services() {
 
 # Install what is missing, and choose PG_CONFIG unless it was given.
 ensure_packages() {
-	local wanted=(gcc make libc6-dev libpq-dev perl libipc-run-perl) missing=() package major
+	local wanted=(gcc make libc6-dev libpq-dev perl libipc-run-perl locales) missing=() package major
 	if ! command -v dpkg-query >/dev/null; then
 		: "${PG_CONFIG:=$(command -v pg_config || true)}"
 		return
