@@ -333,12 +333,33 @@ connection_send(Connection *conn, const char *sql, const WaitLimits *limits,
 		if (!connection_wait(conn, WL_SOCKET_READABLE | WL_SOCKET_WRITEABLE,
 							 limits, error))
 			return false;
-		if (!PQconsumeInput(conn->pg))
+		if (!connection_consume(conn))
 		{
 			connection_fill_error(error, conn, NULL);
 			return false;
 		}
 	}
+}
+
+/*
+ * Take what has come over the socket.  False: the connection is broken.
+ *
+ * A part of an encrypted record may be left in the library that decrypted it,
+ * where it does not make the socket readable: who waited for that would wait for
+ * ever.  A read takes 8 kB at least and a record has 16 kB at most, so that
+ * three reads leave nothing.
+ */
+bool
+connection_consume(Connection *conn)
+{
+	int			times = PQsslInUse(conn->pg) || PQgssEncInUse(conn->pg) ? 3 : 1;
+
+	while (times-- > 0)
+	{
+		if (!PQconsumeInput(conn->pg))
+			return false;
+	}
+	return true;
 }
 
 /*
@@ -355,7 +376,7 @@ connection_get_result(Connection *conn, const WaitLimits *limits,
 		if (!limits->no_wait &&
 			!connection_wait(conn, WL_SOCKET_READABLE, limits, error))
 			return NULL;
-		if (PQconsumeInput(conn->pg))
+		if (connection_consume(conn))
 		{
 			if (limits->no_wait && PQisBusy(conn->pg))
 			{
@@ -775,7 +796,7 @@ connection_drain(Connection *conn, const WaitLimits *limits,
 				break;
 			else if (!connection_wait(conn, WL_SOCKET_READABLE, limits, error))
 				return false;
-			else if (!PQconsumeInput(conn->pg))
+			else if (!connection_consume(conn))
 			{
 				connection_fill_error(error, conn, NULL);
 				return false;

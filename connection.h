@@ -138,6 +138,7 @@ extern bool connection_send(Connection *conn, const char *sql,
 							const WaitLimits *limits, RemoteError *error);
 extern bool connection_wait(Connection *conn, uint32 io,
 							const WaitLimits *limits, RemoteError *error);
+extern bool connection_consume(Connection *conn);
 extern PGresult *connection_get_result(Connection *conn,
 									   const WaitLimits *limits,
 									   RemoteError *error);

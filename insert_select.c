@@ -131,6 +131,12 @@ type_hazard(Oid type)
 			return worst;
 		return type_hazard(getBaseType(type));
 	}
+	if (kind == TYPTYPE_RANGE)
+		return type_hazard(get_range_subtype(type));
+#ifdef TYPTYPE_MULTIRANGE
+	if (kind == TYPTYPE_MULTIRANGE)
+		return type_hazard(get_multirange_range(type));
+#endif
 	if (kind != TYPTYPE_COMPOSITE)
 		return worst;
 	desc = lookup_rowtype_tupdesc_copy(type, -1);

@@ -288,7 +288,7 @@ receive(Stream *stream, const WaitLimits *limits)
 			return false;
 		raise_error(stream, &error);
 	}
-	if (!PQconsumeInput(conn->pg))
+	if (!connection_consume(conn))
 	{
 		connection_fill_error(&error, conn, NULL);
 		raise_error(stream, &error);
@@ -343,7 +343,7 @@ next_copy_row(Stream *stream, const WaitLimits *limits,
 			if (!polled)
 			{
 				polled = true;
-				if (!PQconsumeInput(pg))
+				if (!connection_consume(stream->conn))
 				{
 					RemoteError error;
 
