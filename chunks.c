@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * chunks.c
- *	  tidrange_fdw_chunks(): how a table of a given size would be divided.
+ *	  tidrange_fdw_chunks(), tidrange_fdw_leaf_chunks(): how a table of a given
+ *	  size, or one with leaves of given sizes, would be divided.
  *
  * Runs the claim code as a scan does, over participants that take turns, each
  * reading at the same made-up speed.  For users, to see what chunk_blocks and
@@ -15,9 +16,11 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "claim.h"
 #include "compat.h"
 #include "funcapi.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 
 /* The speed of every participant, and what a request costs it. */
@@ -37,6 +40,7 @@ typedef struct Simulation
 } Simulation;
 
 TIDRANGE_FUNCTION(tidrange_fdw_chunks);
+TIDRANGE_FUNCTION(tidrange_fdw_leaf_chunks);
 
 static void
 check_range(const char *name, int64 value, int64 min, int64 max)
@@ -48,19 +52,17 @@ check_range(const char *name, int64 value, int64 min, int64 max)
 						name, min, max)));
 }
 
-/* A scan of one table, about to begin. */
+/* A scan of these pieces, about to begin. */
 static Simulation *
-start_simulation(int64 nblocks, int nparticipants, int64 chunk_blocks)
+start_simulation(const ClaimPiece *pieces, int npieces, int nparticipants,
+				 int64 chunk_blocks)
 {
 	Simulation *simulation = palloc(sizeof(Simulation));
-	ClaimPiece	piece = {0};
 	int			i;
 
-	/* As in a scan, an empty table has one chunk, which finds nothing. */
-	piece.nblocks = Max(nblocks, 1);
-	piece.open_end = true;
-	simulation->claim = palloc(claim_size(1));
-	claim_init(simulation->claim, &piece, 1, nparticipants, chunk_blocks);
+	simulation->claim = palloc(claim_size(Max(npieces, 1)));
+	claim_init(simulation->claim, pieces, npieces, nparticipants,
+			   chunk_blocks);
 	simulation->paces = palloc0(nparticipants * sizeof(ClaimPace));
 	for (i = 0; i < nparticipants; i++)
 		simulation->paces[i].round_trip = ROUND_TRIP_SECONDS;
@@ -78,10 +80,33 @@ next_chunk(Simulation *simulation, ClaimChunk *chunk, int *participant)
 	if (!claim_next(simulation->claim, pace, chunk))
 		return false;
 	claim_finish(simulation->claim, pace, chunk,
-				 (double) chunk->nblocks / BLOCKS_PER_SECOND);
+				 (double) chunk->units * chunk->weight / BLOCKS_PER_SECOND);
 	*participant = simulation->turn;
 	simulation->turn = (simulation->turn + 1) % simulation->nparticipants;
 	return true;
+}
+
+static void
+check_participants(int64 nparticipants, int64 chunk_blocks)
+{
+	check_range("number of participants", nparticipants, 1, MAX_PARTICIPANTS);
+	check_range("size of a chunk", chunk_blocks, 0, PG_UINT32_MAX);
+}
+
+/* The first call of a function that returns rows. */
+static FuncCallContext *
+begin_call(FunctionCallInfo fcinfo)
+{
+	FuncCallContext *funcctx = SRF_FIRSTCALL_INIT();
+	MemoryContext oldcontext;
+	TupleDesc	tupdesc;
+
+	oldcontext = MemoryContextSwitchTo(funcctx->multi_call_memory_ctx);
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	funcctx->tuple_desc = BlessTupleDesc(tupdesc);
+	MemoryContextSwitchTo(oldcontext);
+	return funcctx;
 }
 
 /*
@@ -103,20 +128,16 @@ tidrange_fdw_chunks(PG_FUNCTION_ARGS)
 		int64		nblocks = PG_GETARG_INT64(0);
 		int32		nparticipants = PG_GETARG_INT32(1);
 		int64		chunk_blocks = PG_GETARG_INT64(2);
-		TupleDesc	tupdesc;
+		ClaimPiece	piece;
 		MemoryContext oldcontext;
 
 		check_range("number of blocks", nblocks, 0, PG_UINT32_MAX);
-		check_range("number of participants", nparticipants,
-					1, MAX_PARTICIPANTS);
-		check_range("size of a chunk", chunk_blocks, 0, PG_UINT32_MAX);
+		check_participants(nparticipants, chunk_blocks);
 
-		funcctx = SRF_FIRSTCALL_INIT();
+		funcctx = begin_call(fcinfo);
 		oldcontext = MemoryContextSwitchTo(funcctx->multi_call_memory_ctx);
-		if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-			elog(ERROR, "return type must be a row type");
-		funcctx->tuple_desc = BlessTupleDesc(tupdesc);
-		funcctx->user_fctx = start_simulation(nblocks, nparticipants,
+		claim_piece(&piece, nblocks, 0, PG_UINT64_MAX);
+		funcctx->user_fctx = start_simulation(&piece, 1, nparticipants,
 											  chunk_blocks);
 		MemoryContextSwitchTo(oldcontext);
 	}
@@ -131,6 +152,93 @@ tidrange_fdw_chunks(PG_FUNCTION_ARGS)
 	nulls[2] = chunk.open_end;
 	values[2] = nulls[2] ? (Datum) 0 : CStringGetTextDatum(upper);
 	values[3] = Int64GetDatum((int64) chunk.nblocks);
+
+	SRF_RETURN_NEXT(funcctx,
+					HeapTupleGetDatum(heap_form_tuple(funcctx->tuple_desc,
+													  values, nulls)));
+}
+
+/*
+ * The pieces of leaves of these sizes, cut to the blocks [first, beyond) of each.
+ */
+static int
+make_pieces(ClaimPiece *pieces, const Datum *leaves, const bool *nulls,
+			int nleaves, int64 first, int64 beyond, int64 toast_blocks)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < nleaves; i++)
+	{
+		int64		nblocks = nulls[i] ? 0 : DatumGetInt64(leaves[i]);
+
+		check_range("number of blocks", nblocks, 0, PG_UINT32_MAX);
+		if (nblocks == 0 ||
+			!claim_piece(&pieces[n], nblocks, first, beyond))
+			continue;
+		pieces[n].leaf = i;
+		claim_split_piece(&pieces[n], nblocks, toast_blocks, 0);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * The same for a table with leaves: one row a chunk, with the leaf it lies in.
+ */
+Datum
+tidrange_fdw_leaf_chunks(PG_FUNCTION_ARGS)
+{
+	FuncCallContext *funcctx;
+	ClaimChunk	chunk;
+	int			participant;
+	char		lower[CLAIM_TID_SIZE];
+	char		upper[CLAIM_TID_SIZE];
+	Datum		values[5];
+	bool		nulls[5] = {false};
+
+	if (SRF_IS_FIRSTCALL())
+	{
+		ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+		int32		nparticipants = PG_GETARG_INT32(1);
+		int64		chunk_blocks = PG_GETARG_INT64(2);
+		int64		first = PG_GETARG_INT64(3);
+		int64		beyond = PG_GETARG_INT64(4);
+		int64		toast_blocks = PG_GETARG_INT64(5);
+		Datum	   *leaves;
+		bool	   *leaf_nulls;
+		int			nleaves;
+		ClaimPiece *pieces;
+		MemoryContext oldcontext;
+
+		check_participants(nparticipants, chunk_blocks);
+		check_range("first block", first, 0, PG_UINT32_MAX);
+		check_range("block beyond the last one", beyond, 0, PG_UINT32_MAX);
+		check_range("number of TOAST blocks", toast_blocks, 0, PG_UINT32_MAX);
+		deconstruct_array(array, INT8OID, sizeof(int64), FLOAT8PASSBYVAL,
+						  TYPALIGN_DOUBLE, &leaves, &leaf_nulls, &nleaves);
+
+		funcctx = begin_call(fcinfo);
+		oldcontext = MemoryContextSwitchTo(funcctx->multi_call_memory_ctx);
+		pieces = palloc(Max(nleaves, 1) * sizeof(ClaimPiece));
+		nleaves = make_pieces(pieces, leaves, leaf_nulls, nleaves, first,
+							  beyond, chunk_blocks > 0 ? 0 : toast_blocks);
+		funcctx->user_fctx = start_simulation(pieces, nleaves, nparticipants,
+											  chunk_blocks);
+		MemoryContextSwitchTo(oldcontext);
+	}
+
+	funcctx = SRF_PERCALL_SETUP();
+	if (!next_chunk(funcctx->user_fctx, &chunk, &participant))
+		SRF_RETURN_DONE(funcctx);
+
+	claim_format_bounds(&chunk, lower, upper);
+	values[0] = Int32GetDatum(participant);
+	values[1] = Int32GetDatum((int32) chunk.leaf + 1);
+	values[2] = CStringGetTextDatum(lower);
+	nulls[3] = chunk.open_end;
+	values[3] = nulls[3] ? (Datum) 0 : CStringGetTextDatum(upper);
+	values[4] = Int64GetDatum((int64) chunk.nblocks);
 
 	SRF_RETURN_NEXT(funcctx,
 					HeapTupleGetDatum(heap_form_tuple(funcctx->tuple_desc,

@@ -60,3 +60,15 @@ LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
 
 COMMENT ON FUNCTION tidrange_fdw_chunks(bigint, int, bigint) IS
   'how a table of so many blocks would be divided among participants that are equally fast';
+
+CREATE FUNCTION tidrange_fdw_leaf_chunks(leaves bigint[],
+  participants int DEFAULT 1, chunk_blocks bigint DEFAULT 0,
+  first bigint DEFAULT 0, beyond bigint DEFAULT 4294967295,
+  toast_blocks bigint DEFAULT 0, OUT participant int, OUT leaf int,
+  OUT lower text, OUT upper text, OUT blocks bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION tidrange_fdw_leaf_chunks(bigint[], int, bigint, bigint, bigint, bigint) IS
+  'the same for a table with leaves of these sizes, of which blocks from first to below beyond are read';

@@ -69,3 +69,40 @@ SELECT * FROM tidrange_fdw_chunks(1, 0);
 SELECT * FROM tidrange_fdw_chunks(1, 1, -1);
 SELECT * FROM tidrange_fdw_chunks(1, 1, 4294967296);
 SELECT * FROM tidrange_fdw_chunks(NULL);
+
+-- leaves, laid end to end: each is divided on its own, and no number of a block is
+-- that of the space, which is larger than 2^32 here
+SELECT * FROM tidrange_fdw_leaf_chunks('{3,0,1,5}', 2, 2);
+SELECT leaf, lower, upper, blocks
+FROM tidrange_fdw_leaf_chunks('{2147483648,2147483648,2147483648}', 2, 1073741824);
+SELECT leaf, lower, upper, blocks
+FROM tidrange_fdw_leaf_chunks('{4294967295,4294967295}', 1, 4294967295);
+SELECT leaf, count(*) > 100 AS many, sum(blocks) = 2147483648 AS complete,
+       bool_and(lower = '(' || position || ',0)' AND
+                coalesce(upper, '(2147483648,0)') = '(' || position + blocks || ',0)') AS contiguous,
+       count(*) - count(upper) AS open_ends, min(blocks) > 0 AS none_empty, max(participant)
+FROM (SELECT *, sum(blocks) OVER (PARTITION BY leaf ORDER BY ordinality) - blocks AS position
+      FROM tidrange_fdw_leaf_chunks('{2147483648,2147483648,2147483648}', 64) WITH ORDINALITY) x
+GROUP BY 1 ORDER BY 1;
+-- limits of ctid cut each leaf: the last has no open end then
+SELECT * FROM tidrange_fdw_leaf_chunks('{10,2,4}', 1, 4, 3, 8);
+SELECT leaf, lower, upper, blocks
+FROM tidrange_fdw_leaf_chunks('{2147483648,4294967295,100}', 1, 4294967295, 2147483647, 2147483649);
+SELECT * FROM tidrange_fdw_leaf_chunks('{10,2,4}', 1, 4, 10, 20);
+SELECT * FROM tidrange_fdw_leaf_chunks('{}');
+
+-- a block of rows that are stored elsewhere, 40 MB: in parts, each line pointer once
+SELECT count(*) > 20 AS many, max(participant), sum(blocks), count(*) - count(upper) AS open_ends,
+       bool_and(lower = coalesce(previous, '(0,0)')) AS contiguous
+FROM (SELECT *, lag(upper) OVER (ORDER BY ordinality) AS previous
+      FROM tidrange_fdw_leaf_chunks('{1}', 4, toast_blocks => 5000) WITH ORDINALITY) x;
+-- a terabyte on few blocks: the first chunks of each are small
+SELECT ordinality, participant, leaf, lower, upper FROM
+    tidrange_fdw_leaf_chunks('{1000,1000}', 2, toast_blocks => 134217728) WITH ORDINALITY
+    ORDER BY ordinality LIMIT 5;
+SELECT count(*) > 1000 AS many, sum(blocks), count(*) - count(upper) AS open_ends,
+       bool_and(lower = coalesce(previous, '(0,0)')) AS contiguous
+FROM (SELECT *, lag(upper) OVER (PARTITION BY leaf ORDER BY ordinality) AS previous
+      FROM tidrange_fdw_leaf_chunks('{10,3}', 2, toast_blocks => 13421772) WITH ORDINALITY) x;
+-- a little of it: whole blocks
+SELECT participant, lower, upper, blocks FROM tidrange_fdw_leaf_chunks('{1000}', 2, toast_blocks => 50000) LIMIT 3;
