@@ -13,6 +13,7 @@ OBJS = \
 	deparse.o \
 	ctid.o \
 	remote_table.o \
+	remote_leaves.o \
 	size.o \
 	plan.o \
 	insert_select.o \
@@ -27,7 +28,9 @@ OBJS = \
 	codec.o \
 	codec_value.o \
 	scan.o \
-	scan_prepare.o scan_streams.o \
+	scan_prepare.o \
+	scan_leaves.o \
+	scan_streams.o \
 	scan_join.o \
 	parallel.o \
 	explain.o \

@@ -89,10 +89,12 @@ static char *
 sample_clause(const RemoteTable *table, double blocks)
 {
 	double		percent = 100.0 * blocks / Max(table->nblocks, 1);
+	const char *only = table->only ? "ONLY " : "";
 
 	if (!has_blocks(table) || percent >= 100.0)
-		return pstrdup(table->name);
-	return psprintf("%s TABLESAMPLE SYSTEM (%.8f)", table->name, percent);
+		return psprintf("%s%s", only, table->name);
+	return psprintf("%s%s TABLESAMPLE SYSTEM (%.8f)", only, table->name,
+					percent);
 }
 
 /* About how many rows the table has. */

@@ -3,7 +3,7 @@
  * explain.c
  *	  EXPLAIN lines of a foreign scan, from its plan and its counters.
  *
- * VERBOSE shows the remote SQL, the block space, and which columns travel as
+ * VERBOSE shows the remote SQL, the block space, its leaves, and which columns travel as
  * text.  ANALYZE shows why a scan was read whole, that what was claimed was
  * finished, and, with TIMING (they differ from run to run), what each participant
  * did.
@@ -27,6 +27,10 @@ explain_remote_sql(TidrangeScan *scan, ExplainState *es)
 	const char *text = scan->remote.text_columns;
 	bool		chunked = scan->prepared ? scan->remote.chunked :
 	scan->state->ss.ps.plan->parallel_aware || scan->plan.connections > 1;
+	bool		by_leaf = scan->prepared ? scan->remote.by_leaf :
+	chunked && scan->plan.has_leaves;
+	bool		only = chunked || scan->options.only;
+	const char *bounds = chunked ? "ctid >= $lo AND ctid < $hi" : NULL;
 	StringInfoData sql;
 
 	if (!scan->prepared)
@@ -40,9 +44,16 @@ explain_remote_sql(TidrangeScan *scan, ExplainState *es)
 		select_list = list.text;
 		text = list.text_columns;
 	}
+	if (by_leaf)
+		name = "$leaf";
+	if (scan->prepared && scan->remote.tableoids[0] != '\0')
+	{
+		only = false;
+		bounds = "tableoid = ANY ($leaves) AND ctid >= $lo AND ctid < $hi";
+	}
 	initStringInfo(&sql);
-	scan_append_select(&sql, select_list, name, chunked,
-					   "ctid >= $lo AND ctid < $hi", &scan->plan, NULL);
+	scan_append_select(&sql, select_list, name, only, bounds, &scan->plan,
+					   NULL);
 	ExplainPropertyText("Remote SQL", sql.data, es);
 	if (text[0] != '\0')
 		ExplainPropertyText("Text Columns", text, es);
@@ -57,6 +68,14 @@ explain_blocks(TidrangeScan *scan, ExplainState *es)
 	else if (!scan->prepared && scan->plan.pages >= 0)
 		ExplainPropertyInteger("Remote Blocks", NULL,
 							   (int64) scan->plan.pages, es);
+	if (scan->prepared && scan->remote.by_leaf)
+	{
+		ExplainPropertyInteger("Remote Leaves", NULL,
+							   scan->remote.nleaves, es);
+		if (scan->remote.nexcluded > 0)
+			ExplainPropertyInteger("Leaves Excluded", NULL,
+								   scan->remote.nexcluded, es);
+	}
 	if (!scan->state->ss.ps.plan->parallel_aware && scan->plan.connections > 1)
 		ExplainPropertyInteger("Connections", NULL, scan->plan.connections, es);
 	if ((scan->state->ss.ps.plan->parallel_aware || scan->plan.connections > 1) &&
@@ -138,6 +157,9 @@ explain_scan(ForeignScanState *node, ExplainState *es)
 		return;
 	if (scan->remote.whole_reason != NULL)
 		ExplainPropertyText("Read Whole", scan->remote.whole_reason, es);
+	if (scan->remote.chunked && scan->remote.tableoids[0] != '\0')
+		ExplainPropertyText("Read Through Parent",
+							scan->remote.parent_reason, es);
 	if (scan->remote.filter_locally)
 		ExplainPropertyText("Filtered Locally",
 							"column types differ from the remote ones", es);

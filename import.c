@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "catalog/heap.h"
 #include "commands/defrem.h"
 #include "compat.h"
 #include "connection.h"
@@ -163,8 +164,13 @@ append_column(StringInfo buf, PGresult *result, int row,
 	const char *name = PQgetvalue(result, row, IMPORT_COLUMN);
 	bool		generated = PQgetvalue(result, row, IMPORT_GENERATED)[0] != '\0';
 
+	const char *local_name = name;
+
+	/* A view may have a column called ctid, a foreign table may not. */
+	if (SystemAttributeByName(name) != NULL)
+		local_name = psprintf("%s_", name);
 	appendStringInfo(buf, "\n  %s %s OPTIONS (column_name ",
-					 quote_identifier(name),
+					 quote_identifier(local_name),
 					 PQgetvalue(result, row, IMPORT_TYPE));
 	deparse_string_literal(buf, name);
 	appendStringInfoChar(buf, ')');

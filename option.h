@@ -21,6 +21,8 @@ typedef struct TableOptions
 	int			connections;	/* table, server; -1: not set */
 	int64		chunk_blocks;	/* table, server; 0: adaptive */
 	int			use_remote_estimate;	/* table, server; -1: where it matters */
+	bool		only;			/* table; default false */
+	bool		refuse_row_security;	/* table, server; default false */
 	bool		keep_connections;	/* server; default true */
 	List	   *extensions;		/* server; OIDs of extensions whose members
 								 * may be sent */

@@ -69,7 +69,10 @@ lay_out(const TidrangeScan *scan, int nslots, ScanShared *shared)
 	shared->counters_offset = size;
 	size += MAXALIGN(nslots * sizeof(ScanCounters));
 	shared->claim_offset = size;
-	size += MAXALIGN(claim_size(1));
+	size += MAXALIGN(scan_claim_size(scan));
+	shared->leaves_offset = size;
+	shared->nleaves = scan->remote.nleaves;
+	size += MAXALIGN(scan_leaves_size(&scan->remote));
 	shared->binary_offset = size;
 	size += MAXALIGN(ncolumns * sizeof(bool));
 	shared->texts_offset = size;
@@ -133,7 +136,7 @@ collect_counters(TidrangeScan *scan)
 	if (scan->remote.chunked)
 	{
 		scan->claimed += claim_claimed(claim);
-		scan->finished += pg_atomic_read_u64(&claim->finished);
+		scan->finished += claim_finished(claim);
 	}
 }
 
@@ -188,7 +191,7 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 	pg_atomic_init_u32(&shared->exhausted, 0);
 	shared->leader_participates = parallel_leader_participation;
 	shared->chunked = scan->remote.chunked;
-	shared->lock_refused = scan->remote.lock_refused;
+	shared->by_leaf = scan->remote.by_leaf;
 	shared->filter_locally = scan->remote.filter_locally;
 	shared->oid = scan->remote.oid;
 	shared->filenode = scan->remote.filenode;
@@ -198,6 +201,7 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 	shared->nparticipants = pcxt->nworkers +
 		(parallel_leader_participation ? 1 : 0);
 	scan_lay_out_claim(scan, shared_claim(shared), shared->nparticipants);
+	scan_write_leaves(&scan->remote, (char *) shared + shared->leaves_offset);
 	memcpy((char *) shared + shared->binary_offset, scan->remote.binary,
 		   shared->ncolumns * sizeof(bool));
 
@@ -275,11 +279,14 @@ parallel_initialize_worker(ForeignScanState *node, shm_toc *toc,
 	remote.select_list = texts[TEXT_SELECT_LIST];
 	remote.oid = shared->oid;
 	remote.filenode = shared->filenode;
-	remote.lock_refused = shared->lock_refused;
 	remote.filter_locally = shared->filter_locally;
 	remote.chunked = shared->chunked;
 	remote.binary = (bool *) ((char *) shared + shared->binary_offset);
+	remote.by_leaf = shared->by_leaf;
+	remote.nleaves = shared->nleaves;
+	scan_read_leaves(scan, &remote, (char *) shared + shared->leaves_offset);
 	scan_set_remote(scan, &remote);
+	scan_choose_lock_key(scan);
 
 	scan->shared = shared;
 	scan->claim = shared_claim(shared);
@@ -303,7 +310,7 @@ check_coverage(const TidrangeScan *scan)
 		pg_atomic_read_u32(&shared->active) != 0)
 		return;
 	if (pg_atomic_read_u64(&claim->finished) != claim->end - claim->start)
-		elog(ERROR, "only " UINT64_FORMAT " of " UINT64_FORMAT " remote blocks of foreign table \"%s\" were read",
+		elog(ERROR, "only " UINT64_FORMAT " of " UINT64_FORMAT " parts of foreign table \"%s\" were read",
 			 pg_atomic_read_u64(&claim->finished), claim->end - claim->start,
 			 scan->relation_name);
 }

@@ -62,6 +62,9 @@
  */
 #define CONNECTION_SHARE	0.2
 
+/* Rows whose transfer costs as much as that of a block of large values. */
+#define TOAST_PAGE_TUPLES		10
+
 /* A larger LIMIT limits nothing, and a sum with OFFSET could overflow. */
 #define MAX_SENT_LIMIT			1e15
 
@@ -82,6 +85,8 @@ typedef struct PlanRelInfo
 	QualCost	remote_cost;	/* of the remote quals */
 	QualCost	local_cost;
 	Cost		decode_cost;	/* of a row, beyond fdw_tuple_cost */
+	double		toast_pages;	/* to be read along with the rows; or 0 */
+	Cost		toast_cost;		/* of one row's part of them */
 } PlanRelInfo;
 
 /* Positions in fdw_private. */
@@ -95,7 +100,8 @@ enum ScanPlanItem
 	PLAN_CTID_OPERATORS,		/* list of integers */
 	PLAN_LIMIT,					/* Float */
 	PLAN_CONNECTIONS,			/* Integer */
-	PLAN_SERIAL_REASON			/* String, empty: none */
+	PLAN_SERIAL_REASON,			/* String, empty: none */
+	PLAN_HAS_LEAVES				/* Boolean */
 };
 
 /* ----------
@@ -133,6 +139,50 @@ set_size(RelOptInfo *rel, Oid relid, const RemoteSize *size)
 		rel->tuples = size->kind == RELKIND_RELATION ? 0 : DEFAULT_TUPLES;
 }
 
+/*
+ * Are values among those that the query needs which may be stored out of line?
+ * It then reads, sends and decodes far more than the table's own blocks tell.
+ */
+static bool
+reads_toast(RelOptInfo *rel, Oid relid)
+{
+	Relation	relation = table_open(relid, NoLock);
+	TupleDesc	desc = RelationGetDescr(relation);
+	Bitmapset  *used = NULL;
+	bool		result = false;
+	ListCell   *lc;
+	int			i;
+
+	pull_varattnos((Node *) rel->reltarget->exprs, rel->relid, &used);
+	foreach(lc, rel->baserestrictinfo)
+		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause,
+					   rel->relid, &used);
+	for (i = 1; i <= desc->natts && !result; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i - 1);
+
+		result = !attribute->attisdropped && attribute->attlen == -1 &&
+			attribute->attstorage != TYPSTORAGE_PLAIN &&
+			(bms_is_member(i - FirstLowInvalidHeapAttributeNumber, used) ||
+			 bms_is_member(0 - FirstLowInvalidHeapAttributeNumber, used));
+	}
+	table_close(relation, NoLock);
+	return result;
+}
+
+/* What the TOAST table adds to the size of what is read. */
+static void
+set_toast(RelOptInfo *rel, Oid relid, PlanRelInfo *info)
+{
+	if (info->size.known && info->size.toast_pages > 0 &&
+		reads_toast(rel, relid))
+	{
+		info->toast_pages = info->size.toast_pages;
+		info->toast_cost = info->toast_pages / Max(rel->tuples, 1) *
+			(seq_page_cost + TOAST_PAGE_TUPLES * info->options.fdw_tuple_cost);
+	}
+}
+
 /* Divide the quals between the remote and us. */
 static void
 classify_quals(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
@@ -163,7 +213,9 @@ ask_estimate(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 	StringInfoData sql;
 
 	initStringInfo(&sql);
-	appendStringInfo(&sql, "SELECT FROM %s", deparse_foreign_table(relid));
+	appendStringInfo(&sql, "SELECT FROM %s%s",
+					 info->options.only ? "ONLY " : "",
+					 deparse_foreign_table(relid));
 	if (quals.fragments != NIL)
 	{
 		appendStringInfoString(&sql, " WHERE ");
@@ -181,7 +233,7 @@ wants_estimate(RelOptInfo *rel, const PlanRelInfo *info)
 {
 	if (info->options.use_remote_estimate >= 0)
 		return info->options.use_remote_estimate > 0;
-	return (double) rel->pages >= min_parallel_table_scan_size;
+	return rel->pages + info->toast_pages >= min_parallel_table_scan_size;
 }
 
 /* How many rows pass the remote quals, and how many the others as well. */
@@ -282,7 +334,10 @@ plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 	refuse_row_locks(root, rel, relid);
 	option_resolve_table(relid, &info->options);
 	size_lookup(root, rel, relid, &info->size);
+	if (info->options.only)
+		remote_table_only_size(&info->size);
 	set_size(rel, relid, &info->size);
+	set_toast(rel, relid, info);
 	classify_quals(root, rel, info);
 	set_rows(root, rel, relid, info);
 	info->decode_cost = decode_cost(rel, relid);
@@ -298,7 +353,8 @@ static Cost
 transfer_cost(const PlanRelInfo *info, double rows)
 {
 	return rows * (info->options.fdw_tuple_cost + cpu_tuple_cost +
-				   info->decode_cost + info->local_cost.per_tuple);
+				   info->decode_cost + info->local_cost.per_tuple +
+				   info->toast_cost);
 }
 
 /*
@@ -371,12 +427,14 @@ planned_workers(RelOptInfo *rel, const PlanRelInfo *info)
 {
 	double		chunk = info->options.chunk_blocks > 0 ?
 	(double) info->options.chunk_blocks : PLANNED_CHUNK_BLOCKS;
-	double		chunks = ceil(Max((double) rel->pages, 1) / chunk);
+	double		pages = rel->pages + (info->options.chunk_blocks > 0 ?
+									  0 : info->toast_pages);
+	double		chunks = ceil(Max(pages, 1) / chunk);
 	int			workers = info->options.parallel_workers;
 
 	if (workers < 0)
-		workers = compute_parallel_worker(rel, rel->pages, -1,
-										  max_parallel_workers_per_gather);
+		workers = compute_parallel_worker(rel, rel->pages + info->toast_pages,
+										  -1, max_parallel_workers_per_gather);
 	workers = Min(workers, max_parallel_workers_per_gather);
 
 	/* More participants than chunks would connect for nothing. */
@@ -461,7 +519,7 @@ add_connections_path(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
 
 	if (connections <= 1 || rel->lateral_relids != NULL ||
 		!may_be_chunked(info) ||
-		(double) rel->pages < min_parallel_table_scan_size)
+		rel->pages + info->toast_pages < min_parallel_table_scan_size)
 		return;
 	total = scan_cost(rel, info,
 					  1 + CONNECTION_SHARE * (connections - 1), 1, &startup);
@@ -766,6 +824,9 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 										   intVal(linitial(path->fdw_private)) : 1));
 	private = lappend(private, makeString(pstrdup(info->serial_reason ?
 												  info->serial_reason : "")));
+	private = lappend(private, makeBoolean(info->size.known &&
+										   (info->size.has_children ||
+											info->size.kind == RELKIND_PARTITIONED_TABLE)));
 	return make_foreignscan(tlist, local_exprs, rel->relid,
 							list_concat(quals.params, ctid_exprs),
 							private, NIL, remote_exprs, outer_plan);
@@ -788,6 +849,7 @@ plan_unpack(const ForeignScan *scan, ScanPlan *plan)
 	plan->limit = floatVal(list_nth(private, PLAN_LIMIT));
 	plan->connections = intVal(list_nth(private, PLAN_CONNECTIONS));
 	plan->serial_reason = strVal(list_nth(private, PLAN_SERIAL_REASON));
+	plan->has_leaves = boolVal(list_nth(private, PLAN_HAS_LEAVES));
 	plan->ctid_operators = (List *) list_nth(private, PLAN_CTID_OPERATORS);
 	nparams = list_length(scan->fdw_exprs) -
 		list_length(plan->ctid_operators);

@@ -31,6 +31,7 @@ typedef struct ScanPlan
 	const char *serial_reason;	/* why an INSERT does not read in parallel;
 								 * empty: it does, or is none */
 	double		pages;			/* block space as estimated; -1: unknown */
+	bool		has_leaves;		/* the remote table is a parent, it seems */
 } ScanPlan;
 
 extern void plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid);

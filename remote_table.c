@@ -26,9 +26,9 @@
 /* Chunked reads need Tid Range Scans. */
 #define FIRST_VERSION_WITH_TID_RANGE_SCAN	140000
 
-/* (0, 'a.b'::regclass), (1, 'c.d'::regclass) */
-static void
-append_table_list(StringInfo buf, List *tables)
+/* (0, 'a.b'::regclass, false), (1, 'c.d'::regclass, true) */
+void
+remote_table_append_list(StringInfo buf, List *tables)
 {
 	ListCell   *lc;
 	int			i = 0;
@@ -39,7 +39,7 @@ append_table_list(StringInfo buf, List *tables)
 
 		appendStringInfo(buf, "%s(%d, ", i > 0 ? ", " : "", i);
 		deparse_string_literal(buf, table->name);
-		appendStringInfoString(buf, "::regclass)");
+		appendStringInfo(buf, "::regclass, %s)", table->only ? "true" : "false");
 		i++;
 	}
 }
@@ -77,7 +77,7 @@ remote_table_describe_sql(StringInfo buf, List *tables)
 						   "v.i, "
 						   "c.relfilenode IN (0, coalesce(pg_relation_filenode(c.oid), 0)) "
 						   "AS unchanged FROM (VALUES ");
-	append_table_list(buf, tables);
+	remote_table_append_list(buf, tables);
 	appendStringInfoString(buf,
 						   ") v(i, oid) JOIN pg_class c ON c.oid = v.oid "
 						   "LEFT JOIN pg_am am ON am.oid = c.relam ORDER BY v.i");
@@ -105,7 +105,7 @@ remote_table_columns_sql(StringInfo buf, List *tables)
 						   "THEN '" REMOTE_MONEY_SAMPLE "'::numeric::money::text END, "
 						   "quote_ident(fn.nspname) || '.' || quote_ident(p.proname) "
 						   "AS output_function FROM (VALUES ");
-	append_table_list(buf, tables);
+	remote_table_append_list(buf, tables);
 	appendStringInfoString(buf,
 						   ") v(i, oid) JOIN pg_attribute a ON a.attrelid = v.oid "
 						   "JOIN pg_type t ON t.oid = a.atttypid "
@@ -164,10 +164,12 @@ parse_columns(RemoteTable *table, int index, PGresult *result)
  * Take the answers to both questions into `tables` (allocated in the current
  * memory context).  found stays false for a table that was created after the
  * snapshot (no row) or whose file is not the one that the snapshot's catalog
- * names: it was rewritten in between.
+ * names: it was rewritten in between.  `leaves` is NULL for servers that cannot
+ * be asked for them.
  */
 void
-remote_table_parse(List *tables, PGresult *described, PGresult *columns)
+remote_table_parse(List *tables, PGresult *described, PGresult *columns,
+				   PGresult *leaves)
 {
 	int			ntuples = PQntuples(described);
 	int			row;
@@ -179,18 +181,20 @@ remote_table_parse(List *tables, PGresult *described, PGresult *columns)
 
 		table->kind = PQgetvalue(described, row, 0)[0];
 		table->is_heap = bool_value(described, row, 1);
-		table->has_children = bool_value(described, row, 2);
+		table->has_children = bool_value(described, row, 2) && !table->only;
 		table->nblocks = strtoll(PQgetvalue(described, row, 3), NULL, 10);
 		table->oid = oid_value(described, row, 5);
 		table->filenode = oid_value(described, row, 6);
 		table->found = bool_value(described, row, 8);
 		parse_columns(table, index, columns);
 	}
+	if (leaves != NULL)
+		remote_leaves_parse(tables, leaves);
 }
 
 /*
  * Why a relation of this kind cannot be read in ranges of blocks; NULL if it
- * can.
+ * can.  A parent can, as far as this goes: its leaves decide.
  */
 const char *
 remote_table_kind_reason(char kind, bool is_heap, bool has_children,
@@ -208,16 +212,14 @@ remote_table_kind_reason(char kind, bool is_heap, bool has_children,
 		case RELKIND_FOREIGN_TABLE:
 			return "remote relation is a foreign table";
 		case RELKIND_PARTITIONED_TABLE:
-			return "remote relation is partitioned";
+			return NULL;
 		case RELKIND_SEQUENCE:
 			return "remote relation is a sequence";
 		default:
 			return "remote relation is not a table";
 	}
-	if (!is_heap)
+	if (!is_heap && !has_children)
 		return "remote table is not stored as a heap";
-	if (has_children)
-		return "remote table has inheriting tables";
 	return NULL;
 }
 
@@ -234,6 +236,8 @@ remote_table_whole_reason(const RemoteTable *table, int server_version)
 	if (reason == NULL && table->lock_refused &&
 		table->kind != RELKIND_MATVIEW)
 		reason = "remote user may not read the whole remote table";
+	if (reason == NULL)
+		reason = remote_leaves_whole_reason(table);
 	return reason;
 }
 
@@ -263,7 +267,10 @@ remote_table_size_sql(StringInfo buf, List *names)
 
 	appendStringInfoString(buf, "SELECT ");
 	append_class_columns(buf);
-	appendStringInfoString(buf, ", v.i, c.relpages, tree.tuples, tree.pages "
+	appendStringInfoString(buf, ", v.i, c.relpages, tree.tuples, tree.pages, "
+						   "tree.toast_bytes / current_setting('block_size')::bigint, "
+						   "tree.own_bytes / current_setting('block_size')::bigint, "
+						   "tree.own_toast_bytes / current_setting('block_size')::bigint "
 						   "FROM (VALUES ");
 	foreach(lc, names)
 	{
@@ -278,7 +285,11 @@ remote_table_size_sql(StringInfo buf, List *names)
 						   "WITH RECURSIVE t AS (SELECT c.oid UNION "
 						   "SELECT i.inhrelid FROM t JOIN pg_inherits i ON i.inhparent = t.oid) "
 						   "SELECT sum(greatest(k.reltuples, 0)) AS tuples, "
-						   "sum(greatest(k.relpages, 0)) AS pages "
+						   "sum(greatest(k.relpages, 0)) AS pages, "
+						   "coalesce(sum(pg_relation_size(nullif(k.reltoastrelid, 0))), 0) AS toast_bytes, "
+						   "coalesce(sum(pg_relation_size(k.oid)) FILTER (WHERE k.oid = c.oid), 0) AS own_bytes, "
+						   "coalesce(sum(pg_relation_size(nullif(k.reltoastrelid, 0))) "
+						   "FILTER (WHERE k.oid = c.oid), 0) AS own_toast_bytes "
 						   "FROM t JOIN pg_class k ON k.oid = t.oid "
 						   "WHERE k.relkind IN ('r', 'm')) tree");
 }
@@ -294,6 +305,11 @@ remote_table_parse_size(PGresult *result, int row, RemoteSize *size)
 	size->pages = strtod(PQgetvalue(result, row, 3), NULL);
 	size->tuples = strtod(PQgetvalue(result, row, 4), NULL);
 	size->tuples_pages = strtod(PQgetvalue(result, row, 6), NULL);
+	size->own_tuples = size->tuples;
+	size->own_tuples_pages = size->tuples_pages;
+	size->toast_pages = strtod(PQgetvalue(result, row, 9), NULL);
+	size->own_pages = strtod(PQgetvalue(result, row, 10), NULL);
+	size->own_toast_pages = strtod(PQgetvalue(result, row, 11), NULL);
 
 	/* A parent's own figures say nothing of its children's rows. */
 	if (size->has_children)
@@ -302,4 +318,15 @@ remote_table_parse_size(PGresult *result, int row, RemoteSize *size)
 		size->tuples_pages = strtod(PQgetvalue(result, row, 8), NULL);
 	}
 	return atoi(PQgetvalue(result, row, 5));
+}
+
+/* The size of the relation without its children. */
+void
+remote_table_only_size(RemoteSize *size)
+{
+	size->has_children = false;
+	size->pages = size->own_pages;
+	size->toast_pages = size->own_toast_pages;
+	size->tuples = size->own_tuples;
+	size->tuples_pages = size->own_tuples_pages;
 }

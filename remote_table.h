@@ -30,6 +30,20 @@ typedef struct RemoteColumn
 /* An amount that shows how a locale writes money. */
 #define REMOTE_MONEY_SAMPLE	"-1234567.89"
 
+/* A relation with rows of its own: a table, a partition, an inheriting table. */
+typedef struct RemoteLeaf
+{
+	char	   *name;			/* qualified and quoted, for SQL */
+	Oid			oid;			/* on the remote */
+	Oid			filenode;
+	bool		whole;			/* cannot be read in ranges of blocks */
+	bool		only;			/* its name must not stand for its children */
+	bool		lockable;		/* LOCK TABLE is possible on it */
+	int64		nblocks;
+	int64		toast_blocks;	/* of its TOAST table */
+	double		density;		/* rows of a block; 0: not known */
+} RemoteLeaf;
+
 /*
  * A remote relation as measured under the snapshot.  Lives as long as the
  * transaction's snapshot.
@@ -38,6 +52,7 @@ typedef struct RemoteTable
 {
 	Oid			relid;			/* the local foreign table */
 	char	   *name;			/* qualified and quoted, for SQL */
+	bool		only;			/* without its children, whatever follows */
 	bool		lock_refused;	/* LOCK TABLE is not possible on it */
 	bool		found;			/* the rest is valid */
 	Oid			oid;			/* on the remote */
@@ -45,9 +60,13 @@ typedef struct RemoteTable
 	bool		is_heap;
 	bool		has_children;	/* partitions or inheriting tables */
 	Oid			filenode;
-	int64		nblocks;
+	int64		nblocks;		/* of all leaves */
 	int			ncolumns;
 	RemoteColumn *columns;
+	int			nleaves;		/* itself, or those that are not empty */
+	RemoteLeaf *leaves;			/* in the order in which to read them */
+	bool		all_heaps;		/* the leaves are */
+	char	   *indirect_reason;	/* why leaves must not be read by name */
 } RemoteTable;
 
 /* What is known for planning: an estimate, perhaps minutes old. */
@@ -57,16 +76,22 @@ typedef struct RemoteSize
 	char		kind;
 	bool		is_heap;
 	bool		has_children;
-	double		pages;
+	double		pages;			/* with children */
+	double		toast_pages;
 	double		tuples;			/* when last analyzed; -1: never */
 	double		tuples_pages;	/* pages when last analyzed */
+	double		own_pages;		/* without children */
+	double		own_toast_pages;
+	double		own_tuples;
+	double		own_tuples_pages;
 	int			server_version;
 } RemoteSize;
 
 extern void remote_table_describe_sql(StringInfo buf, List *tables);
 extern void remote_table_columns_sql(StringInfo buf, List *tables);
+extern void remote_table_append_list(StringInfo buf, List *tables);
 extern void remote_table_parse(List *tables, PGresult *described,
-							   PGresult *columns);
+							   PGresult *columns, PGresult *leaves);
 extern const char *remote_table_whole_reason(const RemoteTable *table,
 											 int server_version);
 extern RemoteColumn *remote_table_column(RemoteTable *table,
@@ -77,5 +102,13 @@ extern const char *remote_table_kind_reason(char kind, bool is_heap,
 extern void remote_table_size_sql(StringInfo buf, List *names);
 extern int	remote_table_parse_size(PGresult *result, int row,
 									RemoteSize *size);
+extern void remote_table_only_size(RemoteSize *size);
+
+/* remote_leaves.c */
+extern void remote_leaves_sql(StringInfo buf, List *tables);
+extern void remote_leaves_parse(List *tables, PGresult *result);
+extern bool remote_leaves_direct(const RemoteTable *table);
+extern bool remote_leaves_through_parent(const RemoteTable *table);
+extern const char *remote_leaves_whole_reason(const RemoteTable *table);
 
 #endif							/* TIDRANGE_REMOTE_TABLE_H */

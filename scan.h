@@ -52,7 +52,7 @@ typedef struct ScanShared
 	pg_atomic_uint32 exhausted; /* [A] of those, saw the counter's end */
 	bool		leader_participates;	/* [L] the leader will claim as well */
 	bool		chunked;		/* [L] ranges of blocks, or all in one piece */
-	bool		lock_refused;	/* [L] LOCK TABLE does not work on it */
+	bool		by_leaf;		/* [L] its leaves are read by their names */
 	bool		filter_locally; /* [L] the remote must not evaluate the quals */
 	Oid			oid;			/* [L] of the remote table */
 	Oid			filenode;		/* [L] its file */
@@ -60,8 +60,10 @@ typedef struct ScanShared
 	int			nslots;			/* [L] participants at most */
 	int			nparticipants;	/* [L] who will claim, for the sizing */
 	int			ncolumns;		/* [L] */
+	int			nleaves;		/* [L] */
 	Size		counters_offset;	/* [L] ScanCounters[nslots] */
 	Size		claim_offset;	/* [L] Claim */
+	Size		leaves_offset;	/* [L] see scan_leaves.c */
 	Size		binary_offset;	/* [L] bool[ncolumns] */
 	Size		texts_offset;	/* [L] SCAN_NTEXTS strings */
 } ScanShared;
@@ -77,8 +79,15 @@ typedef struct ScanRemote
 	bool		filter_locally; /* the remote must not evaluate the quals */
 	const char *select_list;
 	bool	   *binary;			/* format of each column */
-	int64		nblocks;		/* measured under the snapshot; leader only */
+	int			nleaves;		/* what is read one after the other */
+	RemoteLeaf *leaves;
+	bool		by_leaf;		/* these are not the relation itself */
+	const char *tableoids;		/* whose rows count; "": of all */
+	/* leader only */
+	int64		nblocks;		/* measured under the snapshot */
+	int			nexcluded;		/* leaves that the quals rule out */
 	const char *whole_reason;	/* why it is read whole; NULL: it is not */
+	const char *parent_reason;	/* why leaves are not read by their names */
 	const char *text_columns;	/* columns that travel as text, and why */
 } ScanRemote;
 
@@ -118,12 +127,15 @@ typedef struct TidrangeScan
 	bool		prepared;
 	SnapshotTicket ticket;
 	ScanRemote	remote;
+	Oid			lock_key;		/* see scan_leaves.c */
 	Codec	   *codec;
-	char	   *copy_sql;		/* NULL: to be built */
+	const char *copy_sql;		/* the last one; NULL: to be built */
+	const char **leaf_sql;		/* of each leaf; NULL: to be built */
 
 	/* claiming */
 	Claim	   *claim;			/* in DSM, or private */
 	Claim	   *private_claim;
+	Size		private_claim_size;
 	ScanShared *shared;			/* NULL: nobody else takes part */
 	dsm_segment *segment;		/* leader: the DSM segment of shared */
 	int			slot;			/* ours among the counters */
@@ -169,15 +181,27 @@ extern void scan_free_waits(TidrangeScan *scan);
 extern void scan_prepare(TidrangeScan *scan, bool parallel);
 extern void scan_prepare_leader(TidrangeScan *scan);
 extern void scan_set_remote(TidrangeScan *scan, const ScanRemote *remote);
-extern void scan_lay_out_claim(TidrangeScan *scan, Claim *claim,
-							   int nparticipants);
-extern void scan_make_private_claim(TidrangeScan *scan);
-extern const char *scan_copy_statement(TidrangeScan *scan);
-extern void scan_fill_lock(TidrangeScan *scan, SnapshotLock *lock);
+extern const char **scan_param_values(TidrangeScan *scan);
 extern void scan_append_select(StringInfo buf, const char *select_list,
-							   const char *name, bool chunked,
+							   const char *name, bool only,
 							   const char *bounds, const ScanPlan *plan,
 							   const char *const *values);
+
+/* scan_leaves.c */
+extern void scan_choose_leaves(TidrangeScan *scan, const RemoteTable *table);
+extern void scan_drop_leaves(TidrangeScan *scan, const bool *excluded);
+extern Oid	scan_choose_lock_key(TidrangeScan *scan);
+extern void scan_fill_request(TidrangeScan *scan, const ClaimChunk *chunk,
+							  StreamRequest *request);
+extern void scan_fill_lock(TidrangeScan *scan, SnapshotLock *lock);
+extern void scan_lay_out_claim(TidrangeScan *scan, Claim *claim,
+							   int nparticipants);
+extern Size scan_claim_size(const TidrangeScan *scan);
+extern void scan_make_private_claim(TidrangeScan *scan);
+extern Size scan_leaves_size(const ScanRemote *remote);
+extern void scan_write_leaves(const ScanRemote *remote, char *to);
+extern void scan_read_leaves(TidrangeScan *scan, ScanRemote *remote,
+							 char *from);
 
 /* scan_join.c */
 extern bool scan_stop_requested(void *arg);

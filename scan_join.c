@@ -148,7 +148,7 @@ static Connection *
 try_connection(TidrangeScan *scan, const WaitLimits *limits,
 			   RemoteError *error, bool *retry)
 {
-	Connection *conn = scan_find_connection(scan->pool, scan->remote.oid);
+	Connection *conn = scan_find_connection(scan->pool, scan->lock_key);
 	SnapshotLock lock;
 
 	*retry = false;
@@ -163,7 +163,9 @@ try_connection(TidrangeScan *scan, const WaitLimits *limits,
 	scan_fill_lock(scan, &lock);
 	if (snapshot_lock(conn, &lock, limits, error))
 		return conn;
-	*retry = error->sqlstate == ERRCODE_LOCK_NOT_AVAILABLE;
+	/* Others may read on where the remote's lock table has no room for us. */
+	*retry = error->sqlstate == ERRCODE_LOCK_NOT_AVAILABLE ||
+		error->sqlstate == ERRCODE_OUT_OF_MEMORY;
 	if (conn->is_control)
 		make_ready(conn);
 	else
@@ -201,7 +203,7 @@ scan_require_connection(TidrangeScan *scan)
 
 	if (conn != NULL)
 		return conn;
-	conn = find_locked(scan->pool, scan->remote.oid);
+	conn = find_locked(scan->pool, scan->lock_key);
 	if (conn != NULL && conn->borrower != NULL && conn->parkable)
 	{
 		scan_park_borrower(conn);

@@ -2,11 +2,10 @@
  *
  * scan_prepare.c
  *	  What must be known before the first claim: lock, snapshot, measure,
- *	  formats, SQL, block space.
+ *	  formats, SQL.
  *
  * The leader does this once a scan, before any worker exists; the answers go to
- * the workers through DSM.  The block space is laid out anew for every rescan,
- * since quals on ctid may have other values then.
+ * the workers through DSM.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,23 +29,22 @@
  */
 
 /*
- * SELECT list FROM name WHERE bounds AND quals.  `values` are the parameters'
- * texts; NULL shows them as $1, $2 ... for EXPLAIN.
+ * SELECT list FROM [ONLY] name WHERE bounds AND quals.  `bounds` may be NULL.
+ * `values` are the parameters' texts; NULL shows them as $1, $2 ... for EXPLAIN.
  */
 void
 scan_append_select(StringInfo buf, const char *select_list, const char *name,
-				   bool chunked, const char *bounds, const ScanPlan *plan,
+				   bool only, const char *bounds, const ScanPlan *plan,
 				   const char *const *values)
 {
-	/* ONLY: a table that gets a child after it was measured stays itself. */
 	appendStringInfo(buf, "SELECT%s%s FROM %s%s",
 					 select_list[0] != '\0' ? " " : "", select_list,
-					 chunked ? "ONLY " : "", name);
-	if (chunked)
+					 only ? "ONLY " : "", name);
+	if (bounds != NULL)
 		appendStringInfo(buf, " WHERE %s", bounds);
 	if (plan->fragments != NIL)
 	{
-		appendStringInfoString(buf, chunked ? " AND " : " WHERE ");
+		appendStringInfoString(buf, bounds != NULL ? " AND " : " WHERE ");
 		if (values != NULL)
 			deparse_fill_params(buf, plan->fragments, plan->params, values);
 		else
@@ -56,14 +54,9 @@ scan_append_select(StringInfo buf, const char *select_list, const char *name,
 		appendStringInfo(buf, " LIMIT %.0f", plan->limit);
 }
 
-/* The bounds of a chunk, constant text for all of them. */
-#define CHUNK_BOUNDS \
-	"ctid >= current_setting('tidrange.lo')::tid AND " \
-	"ctid < current_setting('tidrange.hi')::tid"
-
 /* The texts of the parameters' present values; NULL where SQL NULL. */
-static const char **
-param_values(TidrangeScan *scan)
+const char **
+scan_param_values(TidrangeScan *scan)
 {
 	ExprContext *econtext = scan->state->ss.ps.ps_ExprContext;
 	int			nparams = list_length(scan->param_states);
@@ -95,48 +88,6 @@ param_values(TidrangeScan *scan)
 	}
 	deparse_reset_output_settings(nestlevel);
 	return values;
-}
-
-/* The SELECT that one chunk runs, with the present parameters. */
-static char *
-build_select(TidrangeScan *scan)
-{
-	StringInfoData buf;
-
-	initStringInfo(&buf);
-	scan_append_select(&buf, scan->remote.select_list, scan->remote.name,
-					   scan->remote.chunked, CHUNK_BOUNDS,
-					   &scan->plan, param_values(scan));
-	return buf.data;
-}
-
-/* The COPY of it; built once a (re)scan. */
-const char *
-scan_copy_statement(TidrangeScan *scan)
-{
-	if (scan->copy_sql == NULL)
-	{
-		MemoryContext oldcontext;
-
-		/* A nested loop may rescan a million times. */
-		MemoryContextReset(scan->sql_context);
-		oldcontext = MemoryContextSwitchTo(scan->sql_context);
-		scan->copy_sql = psprintf("COPY (%s) TO STDOUT (FORMAT binary)",
-								  build_select(scan));
-		MemoryContextSwitchTo(oldcontext);
-	}
-	return scan->copy_sql;
-}
-
-void
-scan_fill_lock(TidrangeScan *scan, SnapshotLock *lock)
-{
-	lock->name = scan->remote.name;
-	lock->oid = scan->remote.oid;
-	lock->filenode = scan->remote.filenode;
-	lock->lock_refused = scan->remote.lock_refused;
-	lock->chunked = scan->remote.chunked;
-	lock->select_sql = build_select(scan);
 }
 
 /* ----------
@@ -215,6 +166,30 @@ check_ctid(TidrangeScan *scan, const RemoteTable *table)
 }
 
 /*
+ * Take the index locks now: a chunk may come when a REINDEX waits.  The plans that
+ * come along tell whether chunks are worth it, and which leaves need not be read.
+ */
+static void
+pin_leaves(TidrangeScan *scan, Connection *conn, const RemoteTable *table)
+{
+	SnapshotLock lock;
+	bool	   *excluded;
+
+	scan_fill_lock(scan, &lock);
+	excluded = palloc0(Max(lock.nleaves, 1) * sizeof(bool));
+	if (snapshot_pin(conn, &lock, excluded))
+		scan_drop_leaves(scan, excluded);
+	else if (scan->remote.chunked)
+	{
+		scan->remote.chunked = false;
+		scan->remote.whole_reason =
+			"remote plan of a chunk is not a Tid Range Scan";
+		scan_choose_leaves(scan, table);
+	}
+	connection_note_lock(conn, scan_choose_lock_key(scan));
+}
+
+/*
  * The leader's way to everything that must be known before the first claim.
  * Without DSM to follow (`parallel` false), and with one connection, the scan reads
  * the whole relation in one piece, and needs no bounds.
@@ -234,13 +209,14 @@ scan_prepare(TidrangeScan *scan, bool parallel)
 	scan->remote.oid = table->oid;
 	scan->remote.filenode = table->filenode;
 	scan->remote.lock_refused = table->lock_refused;
-	scan->remote.nblocks = table->nblocks;
+	scan->remote.parent_reason = table->indirect_reason;
 	scan->remote.whole_reason =
 		remote_table_whole_reason(table, scan->ticket.server_version);
 	if (scan->remote.whole_reason == NULL && !parallel &&
 		scan->plan.connections <= 1)
 		scan->remote.whole_reason = "one participant";
 	scan->remote.chunked = scan->remote.whole_reason == NULL;
+	scan_choose_leaves(scan, table);
 	if (!columns_same_types(scan->relid, desc, scan->plan.qual_attnums, table))
 	{
 		scan->remote.filter_locally = true;
@@ -253,21 +229,17 @@ scan_prepare(TidrangeScan *scan, bool parallel)
 	scan->remote.text_columns = list.text_columns;
 	scan_set_remote(scan, &scan->remote);
 
-	/* Take the index locks now: a chunk may come when a REINDEX waits. */
-	if (scan->remote.chunked || scan->remote.lock_refused)
+	if (scan->options.refuse_row_security)
 	{
-		SnapshotLock lock;
-
 		if (conn == NULL)
 			conn = scan_require_connection(scan);
-		scan_fill_lock(scan, &lock);
-		if (!snapshot_pin(conn, &lock) && scan->remote.chunked)
-		{
-			scan->remote.chunked = false;
-			scan->remote.whole_reason =
-				"remote plan of a chunk is not a Tid Range Scan";
-		}
-		connection_note_lock(conn, table->oid);
+		snapshot_refuse_row_security(conn, table->name);
+	}
+	if (scan->remote.chunked || scan->remote.lock_refused)
+	{
+		if (conn == NULL)
+			conn = scan_require_connection(scan);
+		pin_leaves(scan, conn, table);
 	}
 	MemoryContextSwitchTo(oldcontext);
 }
@@ -309,53 +281,4 @@ scan_prepare_leader(TidrangeScan *scan)
 	scan_push_error_context(scan, &callback);
 	scan_prepare(scan, true);
 	error_context_stack = callback.previous;
-}
-
-/*
- * The block space of the coming (re)scan, cut by the quals on ctid; ready to be
- * claimed.  Only while no other participant runs.  The claim has room for one
- * piece.
- */
-void
-scan_lay_out_claim(TidrangeScan *scan, Claim *claim, int nparticipants)
-{
-	ClaimPiece	piece = {0};
-	CtidRange	range;
-	uint64		beyond;
-
-	if (!scan->remote.chunked)
-	{
-		piece.nblocks = 1;
-		piece.whole = true;
-		claim_init(claim, &piece, 1, nparticipants, 0);
-		return;
-	}
-
-	/*
-	 * An empty relation has one block all the same: its chunk is open-ended,
-	 * and reading it costs nothing.
-	 */
-	beyond = Max(scan->remote.nblocks, 1);
-	range = ctid_range(scan->plan.ctid_operators, scan->ctid_states,
-					   scan->state->ss.ps.ps_ExprContext);
-	piece.open_end = range.beyond >= beyond;
-	beyond = Min(beyond, range.beyond);
-	if (range.first < beyond)
-	{
-		piece.first_block = (uint32) range.first;
-		piece.nblocks = beyond - range.first;
-	}
-	claim_init(claim, &piece, piece.nblocks > 0 ? 1 : 0, nparticipants,
-			   scan->options.chunk_blocks);
-}
-
-/* A counter for this process alone. */
-void
-scan_make_private_claim(TidrangeScan *scan)
-{
-	if (scan->private_claim == NULL)
-		scan->private_claim = MemoryContextAlloc(scan->context,
-												 claim_size(1));
-	scan_lay_out_claim(scan, scan->private_claim, scan->plan.connections);
-	scan->claim = scan->private_claim;
 }

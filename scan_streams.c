@@ -98,10 +98,7 @@ begin_chunk(TidrangeScan *scan, ScanStream *ss, Connection *conn)
 
 	if (conn == NULL)
 		conn = scan_require_connection(scan);
-	request.copy_sql = scan_copy_statement(scan);
-	request.relation = scan->remote.name;
-	request.oid = scan->remote.oid;
-	request.chunked = scan->remote.chunked;
+	scan_fill_request(scan, &ss->chunk, &request);
 	request.parkable = true;
 	request.lower = ss->lower;
 	request.upper = ss->upper;

@@ -218,7 +218,8 @@ answer(Connection *conn)
 static bool
 can_be_sampled(const RemoteSize *size)
 {
-	return size->known && (size->tuples < 0 || size->tuples_pages <= 0) &&
+	return size->known && !size->has_children &&
+		size->kind != RELKIND_PARTITIONED_TABLE && (size->tuples < 0 || size->tuples_pages <= 0) &&
 		size->pages > 0 &&
 		remote_table_kind_reason(size->kind, size->is_heap, false,
 								 size->server_version) == NULL;

@@ -51,6 +51,9 @@
  * remote deadlock detector cannot see everything. */
 #define LATE_LOCK_TIMEOUT	"10s"
 
+/* As far back as pg_inherits says which partitions are being detached. */
+#define FIRST_VERSION_WITH_LEAVES	140000
+
 #define START_TRANSACTION \
 	"START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; "
 
@@ -127,7 +130,7 @@ append_settings(StringInfo buf, Connection *conn)
 		appendStringInfoString(buf, "SET LOCAL transaction_timeout = 0; ");
 }
 
-/* LOCK TABLE a, b IN ACCESS SHARE MODE */
+/* LOCK TABLE a, ONLY b IN ACCESS SHARE MODE */
 static void
 append_lock(StringInfo buf, List *tables)
 {
@@ -137,8 +140,10 @@ append_lock(StringInfo buf, List *tables)
 	appendStringInfoString(buf, "LOCK TABLE ");
 	foreach(lc, tables)
 	{
-		appendStringInfo(buf, "%s%s", first ? "" : ", ",
-						 ((RemoteTable *) lfirst(lc))->name);
+		RemoteTable *table = lfirst(lc);
+
+		appendStringInfo(buf, "%s%s%s", first ? "" : ", ",
+						 table->only ? "ONLY " : "", table->name);
 		first = false;
 	}
 	appendStringInfoString(buf, " IN ACCESS SHARE MODE; ");
@@ -160,12 +165,15 @@ is_lock_refusal(const RemoteError *error)
 
 /* A RemoteTable that is only a name yet. */
 static RemoteTable *
-name_table(Oid relid, char *name)
+name_table(Oid relid)
 {
 	RemoteTable *table = palloc0(sizeof(RemoteTable));
+	TableOptions options;
 
+	option_resolve_table(relid, &options);
 	table->relid = relid;
-	table->name = pstrdup(name);
+	table->only = options.only;
+	table->name = deparse_foreign_table(relid);
 	return table;
 }
 
@@ -237,7 +245,8 @@ start_transaction(ConnectionPool *pool)
 
 /* The statement that takes the snapshot, and what is measured under it. */
 static void
-append_measure(StringInfo buf, List *tables, bool export)
+append_measure(StringInfo buf, const Connection *conn, List *tables,
+			   bool export)
 {
 	if (export)
 		appendStringInfoString(buf, "SELECT pg_export_snapshot(), "
@@ -245,6 +254,11 @@ append_measure(StringInfo buf, List *tables, bool export)
 	remote_table_describe_sql(buf, tables);
 	appendStringInfoString(buf, "; ");
 	remote_table_columns_sql(buf, tables);
+	if (connection_server_version(conn) >= FIRST_VERSION_WITH_LEAVES)
+	{
+		appendStringInfoString(buf, "; ");
+		remote_leaves_sql(buf, tables);
+	}
 }
 
 /*
@@ -263,7 +277,7 @@ lock_and_measure(ConnectionPool *pool, List *tables, RemoteError *error,
 	append_lock(&sql, tables);
 	/* What fails is nearly always the lock: the rest would hide it. */
 	*sql_text = pstrdup(sql.data);
-	append_measure(&sql, tables, true);
+	append_measure(&sql, pool->control, tables, true);
 	appendStringInfoString(&sql, "; " CONNECTION_SET_SAVEPOINT);
 	return connection_exec(pool->control, sql.data, &limits, error);
 }
@@ -300,27 +314,50 @@ lock_singly_and_measure(ConnectionPool *pool, List *tables)
 	/* A snapshot cannot be exported from a subtransaction. */
 	resetStringInfo(&sql);
 	appendStringInfoString(&sql, "RELEASE SAVEPOINT tidrange_base; ");
-	append_measure(&sql, tables, true);
+	append_measure(&sql, pool->control, tables, true);
 	appendStringInfoString(&sql, "; " CONNECTION_SET_SAVEPOINT);
 	control_exec(pool, sql.data);
 }
 
-/* The result whose last column has that name. */
+/*
+ * The first result at or after *position whose last column has that name;
+ * *position is moved beyond it.  NULL if there is none.
+ */
+static PGresult *
+next_result(Connection *conn, const char *name, int *position)
+{
+	while (*position < conn->nresults)
+	{
+		PGresult   *result = conn->results[(*position)++];
+		int			nfields = PQnfields(result);
+
+		if (nfields > 0 && strcmp(PQfname(result, nfields - 1), name) == 0)
+			return result;
+	}
+	return NULL;
+}
+
+/* The first result whose last column has that name. */
 static PGresult *
 find_result(Connection *conn, const char *name)
 {
-	int			i;
+	int			position = 0;
+	PGresult   *result = next_result(conn, name, &position);
 
-	for (i = 0; i < conn->nresults; i++)
-	{
-		int			nfields = PQnfields(conn->results[i]);
+	if (result == NULL)
+		elog(ERROR, "remote server sent no result \"%s\"", name);
+	return result;
+}
 
-		if (nfields > 0 &&
-			strcmp(PQfname(conn->results[i], nfields - 1), name) == 0)
-			return conn->results[i];
-	}
-	elog(ERROR, "remote server sent no result \"%s\"", name);
-	return NULL;
+/* What append_measure asked for, in the current memory context. */
+static void
+parse_measure(Connection *conn, List *tables)
+{
+	int			position = 0;
+
+	remote_table_parse(tables, find_result(conn, "unchanged"),
+					   find_result(conn, "output_function"),
+					   next_result(conn, "leaf_name", &position));
 }
 
 /* The answer to REWRITTEN_QUERY. */
@@ -352,8 +389,7 @@ keep_snapshot(ConnectionPool *pool, List *tables)
 	ticket->peer.port = pstrdup(PQport(conn->pg));
 	ticket->server_version = connection_server_version(conn);
 	snapshot->tables = list_copy(tables);
-	remote_table_parse(tables, find_result(conn, "unchanged"),
-					   find_result(conn, "output_function"));
+	parse_measure(conn, tables);
 	MemoryContextSwitchTo(oldcontext);
 	pool->snapshot = snapshot;
 	conn->has_savepoint = true;
@@ -388,15 +424,14 @@ void
 snapshot_take(ConnectionPool *pool, Oid relid, List *others)
 {
 	MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
-	List	   *tables = list_make1(name_table(relid, deparse_foreign_table(relid)));
+	List	   *tables = list_make1(name_table(relid));
 	RemoteTable *first = linitial(tables);
 	RemoteError error;
 	char	   *sql;
 	ListCell   *lc;
 
 	foreach(lc, others)
-		tables = lappend(tables, name_table(lfirst_oid(lc),
-											deparse_foreign_table(lfirst_oid(lc))));
+		tables = lappend(tables, name_table(lfirst_oid(lc)));
 	MemoryContextSwitchTo(oldcontext);
 
 	start_transaction(pool);
@@ -442,7 +477,7 @@ snapshot_add_table(Connection *conn, Oid relid)
 	ConnectionPool *pool = conn->pool;
 	RemoteSnapshot *snapshot = pool->snapshot;
 	MemoryContext oldcontext = MemoryContextSwitchTo(snapshot->context);
-	RemoteTable *table = name_table(relid, deparse_foreign_table(relid));
+	RemoteTable *table = name_table(relid);
 	WaitLimits	limits = {0};
 	RemoteError error;
 	StringInfoData sql;
@@ -455,7 +490,7 @@ snapshot_add_table(Connection *conn, Oid relid)
 							   LATE_LOCK_TIMEOUT "'; ");
 	append_lock(&sql, list_make1(table));
 	appendStringInfoString(&sql, "SET LOCAL lock_timeout = 0; ");
-	append_measure(&sql, list_make1(table), false);
+	append_measure(&sql, conn, list_make1(table), false);
 	appendStringInfoString(&sql, "; " REWRITTEN_QUERY "; "
 						   CONNECTION_MOVE_SAVEPOINT);
 
@@ -470,14 +505,13 @@ snapshot_add_table(Connection *conn, Oid relid)
 			connection_report(ERROR, &error, pool, sql.data);
 		table->lock_refused = true;
 		resetStringInfo(&sql);
-		append_measure(&sql, list_make1(table), false);
+		append_measure(&sql, conn, list_make1(table), false);
 		if (!connection_exec(conn, sql.data, &limits, &error))
 			connection_report(ERROR, &error, pool, sql.data);
 	}
 
 	oldcontext = MemoryContextSwitchTo(snapshot->context);
-	remote_table_parse(list_make1(table), find_result(conn, "unchanged"),
-					   find_result(conn, "output_function"));
+	parse_measure(conn, list_make1(table));
 	MemoryContextSwitchTo(oldcontext);
 	check_not_rewritten(table->name, rewritten || !table->found);
 	oldcontext = MemoryContextSwitchTo(snapshot->context);
@@ -515,18 +549,21 @@ snapshot_find_table(ConnectionPool *pool, Oid relid)
  */
 
 /*
- * EXPLAIN of the statement, and of chunks under their settings and arbitrary
- * bounds.  It locks the indexes and keeps them locked, and shows the plan.
+ * EXPLAIN of the statements, and of chunks under their settings and arbitrary
+ * bounds.  It locks the indexes and keeps them locked, and shows the plans.
  */
 static void
 append_explain(StringInfo buf, const SnapshotLock *lock)
 {
+	int			i;
+
 	appendStringInfoString(buf, "SET LOCAL lock_timeout = '1s'; ");
 	if (lock->chunked)
 		appendStringInfoString(buf, SNAPSHOT_CHUNK_SETTINGS
 							   "SELECT set_config('tidrange.lo', '(0,0)', true), "
 							   "set_config('tidrange.hi', '(1,0)', true); ");
-	appendStringInfo(buf, "EXPLAIN (COSTS OFF) %s; ", lock->select_sql);
+	for (i = 0; i < lock->nleaves; i++)
+		appendStringInfo(buf, "EXPLAIN (COSTS OFF) %s; ", lock->selects[i]);
 	appendStringInfoString(buf, "SET LOCAL lock_timeout = 0");
 }
 
@@ -549,15 +586,69 @@ is_tid_plan(PGresult *result)
 	return false;
 }
 
+/* Does the EXPLAIN output say that constraints leave nothing to be read? */
+static bool
+is_empty_plan(PGresult *result)
+{
+	return PQntuples(result) >= 2 &&
+		strcmp(PQgetvalue(result, 0, 0), "Result") == 0 &&
+		strcmp(PQgetvalue(result, 1, 0), "  One-Time Filter: false") == 0;
+}
+
+/*
+ * Are all leaves that have bounds read by tid?  Tells in `excluded`, if it is not
+ * NULL, which are not read at all.
+ */
+static bool
+look_at_plans(Connection *conn, const SnapshotLock *lock, bool *excluded)
+{
+	bool		by_tid = true;
+	int			position = 0;
+	int			i;
+
+	for (i = 0; i < lock->nleaves; i++)
+	{
+		PGresult   *result = next_result(conn, "QUERY PLAN", &position);
+
+		if (result == NULL)
+			elog(ERROR, "remote server sent no result \"%s\"", "QUERY PLAN");
+		if (excluded != NULL)
+			excluded[i] = is_empty_plan(result);
+		if (!lock->leaves[i].whole && !is_tid_plan(result))
+			by_tid = false;
+	}
+	return by_tid;
+}
+
+/*
+ * Raise an error if row-level security hides rows from the remote user, in the
+ * relation or in one that a view reads: the remote itself knows best.
+ */
+void
+snapshot_refuse_row_security(Connection *conn, const char *from)
+{
+	WaitLimits	limits = {0};
+	RemoteError error;
+	char	   *sql;
+
+	sql = psprintf("SET LOCAL row_security = off; EXPLAIN SELECT FROM %s; "
+				   CONNECTION_TO_SAVEPOINT, from);
+	if (!connection_exec(conn, sql, &limits, &error))
+		connection_report(ERROR, &error, conn->pool, sql);
+	connection_clear_results(conn);
+	pfree(sql);
+}
+
 /*
  * Let the leader's connection take the locks that reading needs beyond the
  * table's: those on indexes, or any lock at all where LOCK TABLE is refused.
  * Asks again while somebody holds an index (REINDEX), then raises the error.
  *
- * Returns whether the statement is planned by tid.
+ * Returns whether the statements with bounds are planned by tid, and in `excluded`
+ * which leaves need not be read.
  */
 bool
-snapshot_pin(Connection *conn, const SnapshotLock *lock)
+snapshot_pin(Connection *conn, const SnapshotLock *lock, bool *excluded)
 {
 	ConnectionPool *pool = conn->pool;
 	TimestampTz patience = connection_deadline(PIN_PATIENCE_MS);
@@ -571,7 +662,7 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock)
 	if (lock->chunked)
 		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
 	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
-	if (lock->lock_refused)
+	if (lock->others_locked)
 		appendStringInfoString(&sql, "; " REWRITTEN_QUERY);
 
 	for (;;)
@@ -588,9 +679,9 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock)
 		CHECK_FOR_INTERRUPTS();
 	}
 
-	if (lock->lock_refused)
+	if (lock->others_locked)
 		check_not_rewritten(lock->name, locked_was_rewritten(conn));
-	by_tid = is_tid_plan(find_result(conn, "QUERY PLAN"));
+	by_tid = look_at_plans(conn, lock, excluded);
 	connection_clear_results(conn);
 	pfree(sql.data);
 	return by_tid;
@@ -653,31 +744,67 @@ snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
 	return done;
 }
 
+/* LOCK TABLE ONLY a, ONLY b IN ACCESS SHARE MODE NOWAIT */
+static void
+append_leaf_locks(StringInfo buf, const SnapshotLock *lock)
+{
+	bool		first = true;
+	int			i;
+
+	for (i = 0; i < lock->nleaves; i++)
+	{
+		const RemoteLeaf *leaf = &lock->leaves[i];
+
+		if (!leaf->lockable)
+			continue;
+		appendStringInfo(buf, "%s%s%s", first ? "LOCK TABLE " : ", ",
+						 leaf->only ? "ONLY " : "", leaf->name);
+		first = false;
+	}
+	if (!first)
+		appendStringInfoString(buf, " IN ACCESS SHARE MODE NOWAIT; ");
+}
+
+/* How many leaves' names or files are others than those that were measured. */
+static void
+append_leaf_check(StringInfo buf, const SnapshotLock *lock)
+{
+	int			i;
+
+	appendStringInfoString(buf, "SELECT count(*) AS replaced FROM (VALUES ");
+	for (i = 0; i < lock->nleaves; i++)
+	{
+		const RemoteLeaf *leaf = &lock->leaves[i];
+
+		appendStringInfoString(buf, i > 0 ? ", (" : "(");
+		deparse_string_literal(buf, leaf->name);
+		appendStringInfo(buf, ", '%u'::oid, '%u'::oid)",
+						 leaf->oid, leaf->filenode);
+	}
+	appendStringInfoString(buf, ") v(name, oid, filenode) "
+						   "WHERE v.oid <> v.name::regclass::oid "
+						   "OR v.filenode <> coalesce(pg_relation_filenode(v.oid), 0)");
+}
+
 /*
- * Lock the relation on `conn`, which has adopted the snapshot, without waiting
- * behind anybody, and check that its name means the relation that was measured.
- * False with `error` set if it cannot be had now; an ERROR if it is another one.
+ * Lock the leaves on `conn`, which has adopted the snapshot, without waiting
+ * behind anybody, and check that their names mean what was measured.  False with
+ * `error` set if they cannot be had now; an ERROR if one is another now.
  */
 bool
 snapshot_lock(Connection *conn, const SnapshotLock *lock,
 			  const WaitLimits *limits, RemoteError *error)
 {
 	StringInfoData sql;
-	PGresult   *check;
-	bool		same;
 
-	if (list_member_oid(conn->locked, lock->oid))
+	if (list_member_oid(conn->locked, lock->key) || lock->nleaves == 0)
 		return true;
 
 	initStringInfo(&sql);
-	if (!lock->lock_refused)
-		appendStringInfo(&sql, "LOCK TABLE %s%s IN ACCESS SHARE MODE NOWAIT; ",
-						 lock->chunked ? "ONLY " : "", lock->name);
+	append_leaf_locks(&sql, lock);
 	append_explain(&sql, lock);
-	appendStringInfoString(&sql, "; SELECT c.oid, coalesce(pg_relation_filenode(c.oid), 0) AS filenode "
-						   "FROM pg_class c WHERE c.oid = ");
-	deparse_string_literal(&sql, lock->name);
-	appendStringInfoString(&sql, "::regclass");
+	appendStringInfoString(&sql, "; ");
+	append_leaf_check(&sql, lock);
 	if (conn->is_control && lock->chunked)
 		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
 	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
@@ -686,11 +813,7 @@ snapshot_lock(Connection *conn, const SnapshotLock *lock,
 	if (!connection_exec(conn, sql.data, limits, error))
 		return false;
 
-	check = find_result(conn, "filenode");
-	same = PQntuples(check) == 1 &&
-		strtoul(PQgetvalue(check, 0, 0), NULL, 10) == lock->oid &&
-		strtoul(PQgetvalue(check, 0, 1), NULL, 10) == lock->filenode;
-	if (!same)
+	if (strcmp(PQgetvalue(find_result(conn, "replaced"), 0, 0), "0") != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("remote table %s is another one now than when the scan began",
@@ -701,11 +824,11 @@ snapshot_lock(Connection *conn, const SnapshotLock *lock,
 		check_not_rewritten(lock->name, locked_was_rewritten(conn));
 	if (!conn->is_control)
 		conn->chunk_settings = conn->chunk_settings || lock->chunked;
-	if (lock->chunked && !is_tid_plan(find_result(conn, "QUERY PLAN")))
+	if (lock->chunked && !look_at_plans(conn, lock, NULL))
 		ereport(DEBUG1,
 				(errmsg_internal("tidrange_fdw: remote plan of a chunk of %s is not a Tid Range Scan",
 								 lock->name)));
-	connection_note_lock(conn, lock->oid);
+	connection_note_lock(conn, lock->key);
 	connection_clear_results(conn);
 	pfree(sql.data);
 	return true;

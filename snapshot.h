@@ -28,22 +28,27 @@ typedef struct RemoteSnapshot
 	List	   *tables;			/* RemoteTable: locked and measured */
 } RemoteSnapshot;
 
-/* A relation that a connection must lock before it reads from it. */
+/* What a connection must lock before it reads from it. */
 typedef struct SnapshotLock
 {
-	const char *name;			/* qualified and quoted */
-	Oid			oid;			/* what the name must mean */
-	Oid			filenode;		/* the file that was measured */
-	bool		lock_refused;	/* reading is what locks it */
-	const char *select_sql;		/* what will be read, to lock its indexes */
-	bool		chunked;		/* it has ctid bounds */
+	const char *name;			/* of the relation, for messages */
+	Oid			key;			/* under which the connection notes it */
+	int			nleaves;
+	const RemoteLeaf *leaves;	/* what their names must mean */
+	const char **selects;		/* what will be read of each, to lock indexes */
+	bool		chunked;		/* with ctid bounds */
+	bool		others_locked;	/* reading locks more than the leaves */
 } SnapshotLock;
 
-/* The remote settings under which a chunk is planned as a Tid Range Scan. */
+/*
+ * The remote settings under which a chunk is planned as a Tid Range Scan, or not
+ * read at all where a partition's bounds and the filter exclude each other.
+ */
 #define SNAPSHOT_CHUNK_SETTINGS \
 	"SET LOCAL enable_tidscan = on; SET LOCAL enable_seqscan = off; " \
 	"SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; " \
 	"SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off; " \
+	"SET LOCAL constraint_exclusion = on; " \
 	"SET LOCAL max_parallel_workers_per_gather = 0; "
 
 /* The same settings as the session had before. */
@@ -52,12 +57,15 @@ typedef struct SnapshotLock
 	"SET LOCAL enable_indexscan TO DEFAULT; " \
 	"SET LOCAL enable_indexonlyscan TO DEFAULT; " \
 	"SET LOCAL enable_bitmapscan TO DEFAULT; SET LOCAL jit TO DEFAULT; " \
+	"SET LOCAL constraint_exclusion TO DEFAULT; " \
 	"SET LOCAL max_parallel_workers_per_gather TO DEFAULT; "
 
 extern RemoteTable *snapshot_find_table(ConnectionPool *pool, Oid relid);
 extern void snapshot_take(ConnectionPool *pool, Oid relid, List *others);
 extern RemoteTable *snapshot_add_table(Connection *conn, Oid relid);
-extern bool snapshot_pin(Connection *conn, const SnapshotLock *lock);
+extern void snapshot_refuse_row_security(Connection *conn, const char *from);
+extern bool snapshot_pin(Connection *conn, const SnapshotLock *lock,
+						 bool *excluded);
 extern bool snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
 						   const WaitLimits *limits, RemoteError *error);
 extern bool snapshot_lock(Connection *conn, const SnapshotLock *lock,
