@@ -65,6 +65,9 @@
 /* Rows whose transfer costs as much as that of a block of large values. */
 #define TOAST_PAGE_TUPLES		10
 
+/* Cost of a leaf, in starts of a scan. */
+#define LEAF_STARTUP_FACTOR		3
+
 /* A larger LIMIT limits nothing, and a sum with OFFSET could overflow. */
 #define MAX_SENT_LIMIT			1e15
 
@@ -463,6 +466,22 @@ may_be_chunked(const PlanRelInfo *info)
 								 size->server_version) == NULL;
 }
 
+/*
+ * What the leaves of a parent cost beside their blocks.  Each participant locks and
+ * plans them all before it begins, and each is at least one chunk.
+ */
+static void
+add_leaf_cost(const PlanRelInfo *info, double divisor, Cost *startup,
+			  Cost *total)
+{
+	Cost		cost = LEAF_STARTUP_FACTOR * info->options.fdw_startup_cost;
+
+	if (!info->size.known || info->size.leaves <= 1)
+		return;
+	*startup += info->size.leaves * cost;
+	*total += info->size.leaves * (cost + cost / divisor);
+}
+
 static void
 add_chunked_path(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 				 PlanRelInfo *info)
@@ -494,6 +513,7 @@ add_chunked_path(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 	total = scan_cost(rel, info, divisor, divisor, &startup);
 	if (goes_to_gather(root))
 		total += parallel_tuple_cost * rel->rows / divisor;
+	add_leaf_cost(info, divisor, &startup, &total);
 	path = compat_create_foreignscan_path(root, rel,
 										  clamp_row_est(rel->rows / divisor),
 										  startup, total, NIL, NULL,
@@ -523,6 +543,7 @@ add_connections_path(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
 		return;
 	total = scan_cost(rel, info,
 					  1 + CONNECTION_SHARE * (connections - 1), 1, &startup);
+	add_leaf_cost(info, 1, &startup, &total);
 	path = compat_create_foreignscan_path(root, rel, rel->rows,
 										  startup + info->options.fdw_startup_cost,
 										  total + info->options.fdw_startup_cost,

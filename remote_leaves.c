@@ -6,7 +6,9 @@
  *
  * They are listed in the same round trip that measures the table, under lock
  * and snapshot, so that a leaf which is attached, detached or created later does
- * not change the answer: it is not in the list, or cannot leave.
+ * not change the answer: it is not in the list, or cannot leave.  Where the snapshot is
+ * older than the lock it may have left before; then it is in the list and was not
+ * locked with its parent.
  *
  * Rows that a SELECT on the parent returns need not be those that a SELECT on
  * each leaf returns.  A leaf has row-level security and grants of its own, and so
@@ -34,6 +36,7 @@ enum
 	LEAF_BLOCKS,
 	LEAF_TOAST_BLOCKS,
 	LEAF_DENSITY,
+	LEAF_IS_LOCKED,
 	LEAF_INDIRECT_REASON,
 	LEAF_NAME
 };
@@ -51,13 +54,14 @@ remote_leaves_sql(StringInfo buf, List *tables)
 						   "SELECT l.i, l.oid, l.filenode, l.relkind, l.is_heap, "
 						   "l.bytes / current_setting('block_size')::bigint, "
 						   "l.toast_bytes / current_setting('block_size')::bigint, "
-						   "l.density, l.indirect_reason, l.leaf_name FROM ("
+						   "l.density, l.is_locked, l.indirect_reason, l.leaf_name FROM ("
 						   "SELECT v.i, k.oid, k.relkind, "
 						   "coalesce(pg_relation_filenode(k.oid), 0) AS filenode, "
 						   "coalesce(am.amname = 'heap', k.relam = 0 AND k.relkind IN ('r', 'm')) AS is_heap, "
-						   "CASE WHEN k.relkind IN ('r', 'm') THEN coalesce(pg_relation_size(k.oid), 0) ELSE 0 END AS bytes, "
+						   "CASE WHEN k.relkind IN ('r', 'm') THEN pg_relation_size(k.oid) ELSE 0 END AS bytes, "
 						   "coalesce(pg_relation_size(nullif(k.reltoastrelid, 0)), 0) AS toast_bytes, "
 						   "CASE WHEN k.reltuples > 0 AND k.relpages > 0 THEN k.reltuples / k.relpages ELSE 0 END AS density, "
+						   "locks.relation IS NOT NULL AS is_locked, "
 						   "CASE WHEN row_security_active(v.oid::oid) THEN 'row-level security of the parent' "
 						   /* its expression there may be another one than in the leaf */
 						   "WHEN EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = v.oid AND a.attgenerated = 'v') "
@@ -76,9 +80,13 @@ remote_leaves_sql(StringInfo buf, List *tables)
 						   "JOIN pg_class k ON k.oid = t.oid "
 						   "JOIN pg_namespace n ON n.oid = k.relnamespace "
 						   "LEFT JOIN pg_am am ON am.oid = k.relam "
+						   "LEFT JOIN (SELECT DISTINCT l.relation FROM pg_locks l "
+						   "WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted "
+						   "AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) "
+						   "locks ON locks.relation = k.oid "
 						   "WHERE c.relkind IN ('r', 'm', 'p') AND k.relkind <> 'p' "
 						   "AND (k.relpersistence <> 't' OR k.oid = v.oid)) l "
-						   "ORDER BY l.i, l.is_heap, l.bytes + l.toast_bytes DESC, l.oid");
+						   "ORDER BY l.i, l.is_heap, l.bytes + l.toast_bytes DESC NULLS LAST, l.oid");
 }
 
 static bool
@@ -121,12 +129,20 @@ parse_leaves(RemoteTable *table, int index, PGresult *result)
 	table->nleaves = 0;
 	table->all_heaps = true;
 	table->indirect_reason = NULL;
+	table->has_lost_leaf = false;
+	table->has_gone_leaf = false;
 	for (row = 0; row < ntuples; row++)
 	{
 		RemoteLeaf *leaf = &table->leaves[table->nleaves];
 
 		if (atoi(PQgetvalue(result, row, LEAF_TABLE)) != index)
 			continue;
+		if (PQgetisnull(result, row, LEAF_BLOCKS))
+		{
+			/* dropped since: the snapshot's catalog still has it */
+			table->has_gone_leaf = true;
+			continue;
+		}
 		parse_leaf(leaf, result, row);
 		if (table->nleaves == 0)
 			table->nblocks = 0;
@@ -137,8 +153,11 @@ parse_leaves(RemoteTable *table, int index, PGresult *result)
 			!PQgetisnull(result, row, LEAF_INDIRECT_REASON))
 			table->indirect_reason =
 				pstrdup(PQgetvalue(result, row, LEAF_INDIRECT_REASON));
-		if (!is_parent(table) || leaf->whole || leaf->nblocks > 0)
-			table->nleaves++;
+		if (is_parent(table) && !leaf->whole && leaf->nblocks == 0)
+			continue;
+		if (PQgetvalue(result, row, LEAF_IS_LOCKED)[0] != 't')
+			table->has_lost_leaf = true;
+		table->nleaves++;
 	}
 }
 
@@ -165,6 +184,19 @@ bool
 remote_leaves_direct(const RemoteTable *table)
 {
 	return is_parent(table) && table->indirect_reason == NULL;
+}
+
+/*
+ * Is a leaf missing that the relation had when the snapshot was taken?  One that
+ * has only left its parent can be read by its own name.
+ */
+bool
+remote_leaves_lost(const RemoteTable *table, bool by_leaf)
+{
+	if (!is_parent(table))
+		return false;
+	return table->has_gone_leaf ||
+		(!by_leaf && !table->lock_refused && table->has_lost_leaf);
 }
 
 /* Is the relation read through its name, which stands for its leaves too? */

@@ -270,7 +270,8 @@ remote_table_size_sql(StringInfo buf, List *names)
 	appendStringInfoString(buf, ", v.i, c.relpages, tree.tuples, tree.pages, "
 						   "tree.toast_bytes / current_setting('block_size')::bigint, "
 						   "tree.own_bytes / current_setting('block_size')::bigint, "
-						   "tree.own_toast_bytes / current_setting('block_size')::bigint "
+						   "tree.own_toast_bytes / current_setting('block_size')::bigint, "
+						   "tree.leaves "
 						   "FROM (VALUES ");
 	foreach(lc, names)
 	{
@@ -290,7 +291,7 @@ remote_table_size_sql(StringInfo buf, List *names)
 						   "coalesce(sum(pg_relation_size(k.oid)) FILTER (WHERE k.oid = c.oid), 0) AS own_bytes, "
 						   "coalesce(sum(pg_relation_size(nullif(k.reltoastrelid, 0))) "
 						   "FILTER (WHERE k.oid = c.oid), 0) AS own_toast_bytes "
-						   "FROM t JOIN pg_class k ON k.oid = t.oid "
+						   ", count(*) AS leaves FROM t JOIN pg_class k ON k.oid = t.oid "
 						   "WHERE k.relkind IN ('r', 'm')) tree");
 }
 
@@ -310,6 +311,7 @@ remote_table_parse_size(PGresult *result, int row, RemoteSize *size)
 	size->toast_pages = strtod(PQgetvalue(result, row, 9), NULL);
 	size->own_pages = strtod(PQgetvalue(result, row, 10), NULL);
 	size->own_toast_pages = strtod(PQgetvalue(result, row, 11), NULL);
+	size->leaves = strtod(PQgetvalue(result, row, 12), NULL);
 
 	/* A parent's own figures say nothing of its children's rows. */
 	if (size->has_children)
@@ -325,6 +327,7 @@ void
 remote_table_only_size(RemoteSize *size)
 {
 	size->has_children = false;
+	size->leaves = 1;
 	size->pages = size->own_pages;
 	size->toast_pages = size->own_toast_pages;
 	size->tuples = size->own_tuples;

@@ -66,6 +66,8 @@ typedef struct RemoteTable
 	int			nleaves;		/* itself, or those that are not empty */
 	RemoteLeaf *leaves;			/* in the order in which to read them */
 	bool		all_heaps;		/* the leaves are */
+	bool		has_lost_leaf;	/* one was not locked with the table */
+	bool		has_gone_leaf;	/* one does not exist any more */
 	char	   *indirect_reason;	/* why leaves must not be read by name */
 } RemoteTable;
 
@@ -84,6 +86,7 @@ typedef struct RemoteSize
 	double		own_toast_pages;
 	double		own_tuples;
 	double		own_tuples_pages;
+	double		leaves;			/* relations that have rows of their own */
 	int			server_version;
 } RemoteSize;
 
@@ -108,6 +111,7 @@ extern void remote_table_only_size(RemoteSize *size);
 extern void remote_leaves_sql(StringInfo buf, List *tables);
 extern void remote_leaves_parse(List *tables, PGresult *result);
 extern bool remote_leaves_direct(const RemoteTable *table);
+extern bool remote_leaves_lost(const RemoteTable *table, bool by_leaf);
 extern bool remote_leaves_through_parent(const RemoteTable *table);
 extern const char *remote_leaves_whole_reason(const RemoteTable *table);
 

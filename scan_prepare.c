@@ -166,6 +166,21 @@ check_ctid(TidrangeScan *scan, const RemoteTable *table)
 }
 
 /*
+ * A leaf that has left since the snapshot was taken would be missing from what is
+ * read by the parent's name.  By its own it can be read all the same.
+ */
+static void
+check_leaves(const TidrangeScan *scan, const RemoteTable *table)
+{
+	if (remote_leaves_lost(table, scan->remote.by_leaf))
+		ereport(ERROR,
+				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+				 errmsg("partitions of remote table %s were removed after the snapshot was taken",
+						table->name),
+				 errhint("Retry the transaction.")));
+}
+
+/*
  * Take the index locks now: a chunk may come when a REINDEX waits.  The plans that
  * come along tell whether chunks are worth it, and which leaves need not be read.
  */
@@ -185,6 +200,7 @@ pin_leaves(TidrangeScan *scan, Connection *conn, const RemoteTable *table)
 		scan->remote.whole_reason =
 			"remote plan of a chunk is not a Tid Range Scan";
 		scan_choose_leaves(scan, table);
+		check_leaves(scan, table);
 	}
 	connection_note_lock(conn, scan_choose_lock_key(scan));
 }
@@ -217,6 +233,7 @@ scan_prepare(TidrangeScan *scan, bool parallel)
 		scan->remote.whole_reason = "one participant";
 	scan->remote.chunked = scan->remote.whole_reason == NULL;
 	scan_choose_leaves(scan, table);
+	check_leaves(scan, table);
 	if (!columns_same_types(scan->relid, desc, scan->plan.qual_attnums, table))
 	{
 		scan->remote.filter_locally = true;

@@ -672,6 +672,13 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock, bool *excluded)
 		if (connection_exec(conn, sql.data, &limits, &error))
 			break;
 		recover_limits = connection_limits(CONNECTION_RECOVER_MS);
+		if (error.sqlstate == ERRCODE_UNDEFINED_TABLE && lock->others_locked)
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+					 errmsg("partitions of remote table %s were removed after the snapshot was taken",
+							lock->name),
+					 errdetail("The remote server reports: %s.", error.message),
+					 errhint("Retry the transaction.")));
 		if (!connection_recover(conn, &recover_limits) ||
 			error.sqlstate != ERRCODE_LOCK_NOT_AVAILABLE ||
 			GetCurrentTimestamp() > patience)

@@ -13,6 +13,8 @@ INSERT INTO r.kid SELECT i, repeat('k', 100), -i FROM generate_series(11, 1010) 
 INSERT INTO r.grandkid SELECT i, 'grandchild', i, 'more' FROM generate_series(2001, 2500) i;
 INSERT INTO r.odd_kid SELECT 'odd', i FROM generate_series(3001, 3100) i;
 
+-- small as they are, one statement would be the cheaper way
+ALTER SERVER loopback OPTIONS (ADD fdw_startup_cost '0');
 SELECT import_far('par'), import_far('kid'), import_far('kid2');
 SELECT * FROM check_scan('r.par', 'f.par');
 SELECT * FROM check_scan('r.kid', 'f.kid');
@@ -69,3 +71,4 @@ SELECT * FROM check_scan('r.bare_par', 'f.bare_par');
 CREATE FOREIGN TABLE f.bare_par_only (id int) SERVER loopback
     OPTIONS (schema_name 'r', table_name 'bare_par', only 'true', chunk_blocks '1', parallel_workers '2');
 SELECT * FROM check_scan('ONLY r.bare_par', 'f.bare_par_only');
+ALTER SERVER loopback OPTIONS (DROP fdw_startup_cost);

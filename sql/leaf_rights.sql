@@ -6,7 +6,7 @@ GRANT USAGE ON SCHEMA r TO far_reader;
 DO $$
 BEGIN
     EXECUTE format('CREATE SERVER as_reader FOREIGN DATA WRAPPER tidrange_fdw
-                        OPTIONS (host %L, port %L, dbname %L, chunk_blocks ''1'', parallel_workers ''8'')',
+                        OPTIONS (host %L, port %L, dbname %L, chunk_blocks ''1'', parallel_workers ''8'', fdw_startup_cost ''0'')',
                    split_part(current_setting('unix_socket_directories'), ',', 1),
                    current_setting('port'), current_database());
 END

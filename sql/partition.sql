@@ -24,6 +24,8 @@ INSERT INTO r.pt SELECT i, NULL, NULL FROM generate_series(10000, 10499) i;
 INSERT INTO r.pt VALUES (NULL, 'no key', NULL);
 INSERT INTO r.elsewhere SELECT i, 'far', 'away' FROM generate_series(5000, 5299) i;
 
+-- small as they are, one statement would be the cheaper way
+ALTER SERVER loopback OPTIONS (ADD fdw_startup_cost '0');
 SELECT import_far('pt'), import_far('pt_sub'), import_far('pt_odd'), import_far('pt_other');
 SELECT * FROM check_scan('r.pt', 'f.pt');
 SELECT * FROM check_scan('r.pt_sub', 'f.pt_sub');
@@ -149,3 +151,7 @@ SELECT count(*) FROM f.pt_only;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM f.pt_only;
 ANALYZE f.pt;
 SELECT reltuples FROM pg_class WHERE oid = 'f.pt'::regclass;
+
+-- many small leaves are read by one statement, unless they are large or free
+ALTER SERVER loopback OPTIONS (DROP fdw_startup_cost);
+EXPLAIN (COSTS OFF) SELECT * FROM f.pt_many;

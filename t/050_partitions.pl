@@ -16,7 +16,8 @@ my $pair = TidrangeTest->new(
 my $source = $pair->source;
 my $destination = $pair->destination;
 
-$pair->create_server;
+# Small as they are, one statement would be the cheaper way.
+$pair->create_server(options => { fdw_startup_cost => 0 });
 $pair->remote_sql(<<'SQL');
 CREATE ROLE grantee LOGIN;
 CREATE TABLE pt (id int, v text) PARTITION BY RANGE (id);
@@ -33,7 +34,7 @@ ANALYZE;
 GRANT SELECT ON pt TO grantee;
 SQL
 $pair->import_tables('pt');
-$pair->create_server(name => 'granted', mapping => { user => 'grantee' });
+$pair->create_server(name => 'granted', options => { fdw_startup_cost => 0 }, mapping => { user => 'grantee' });
 $pair->local_sql(<<'SQL');
 CREATE FOREIGN TABLE granted_pt (id int, v text) SERVER granted OPTIONS (schema_name 'public', table_name 'pt');
 SQL
@@ -221,16 +222,71 @@ foreach my $statement ('ALTER TABLE pt_1 ADD CHECK (id < 100000)', 'REINDEX TABL
 # A leaf that is rewritten before it is locked.
 $pair->remote_sql('CREATE TABLE other (LIKE pt)');
 my $isolated = $pair->session;
+$isolated->query(TidrangeTest::workers(3));
 $pair->local_sql("CREATE FOREIGN TABLE far_other (id int, v text) SERVER source OPTIONS (schema_name 'public', table_name 'other')");
 $isolated->query('BEGIN; SELECT count(*) FROM far_other');
 $pair->remote_sql('VACUUM FULL pt_2a');
-my ($out, $err) = $isolated->query(TidrangeTest::workers(3) . 'SELECT count(*) FROM pt');
+my ($out, $err) = $isolated->query('SELECT count(*) FROM pt');
 like($err, qr/ERROR:  40001:.*rewritten after the snapshot/, 'a leaf that was rewritten after the snapshot');
 $isolated->query('ROLLBACK');
 is(scalar($isolated->query('SELECT count(*) FROM pt')), '2500', 'and in the next transaction');
 
+# ----- partitions that come and go between snapshot and lock ----------------------
+
+$pair->remote_sql('GRANT SELECT ON other TO grantee');
+$pair->local_sql("CREATE FOREIGN TABLE granted_other (id int, v text) SERVER granted OPTIONS (schema_name 'public', table_name 'other')");
+my $back = 'ALTER TABLE pt ATTACH PARTITION pt_3 FOR VALUES FROM (2000) TO (2500)';
+
+foreach my $case (
+	[ 'by leaf', 'far_other', 'pt', 3, 0 ],
+	[ 'through the parent', 'granted_other', 'granted_pt', 3, 1 ],
+	[ 'whole', 'far_other', 'pt', 0, 1 ])
+{
+	my ($way, $before, $table, $workers, $fails) = @$case;
+
+	$isolated->query("BEGIN; SET LOCAL max_parallel_workers_per_gather = $workers; SELECT count(*) FROM $before");
+	$pair->remote_sql('ALTER TABLE pt DETACH PARTITION pt_3');
+	($out, $err) = $isolated->query("SELECT count(*), sum(id), sum(length(v)) FROM $table");
+	$fails
+	  ? like($err, qr/ERROR:  40001:.*partitions of remote table .* were removed/,
+		"a partition was detached, $way: an error")
+	  : is($out, $answer, "a partition was detached, $way: exact");
+	$isolated->query('ROLLBACK');
+	$pair->remote_sql($back);
+}
+$isolated->query('BEGIN; SELECT count(*) FROM far_other');
+$pair->remote_sql('CREATE TABLE kept AS SELECT * FROM pt_3; DROP TABLE pt_3');
+($out, $err) = $isolated->query('SELECT count(*) FROM pt');
+like($err, qr/ERROR:  40001:/, 'a partition was dropped');
+$isolated->query('ROLLBACK');
+$pair->remote_sql('CREATE TABLE pt_3 PARTITION OF pt FOR VALUES FROM (2000) TO (2500); INSERT INTO pt SELECT * FROM kept');
+
+foreach my $case ([ 'far_other', 'pt' ], [ 'granted_other', 'granted_pt' ])
+{
+	my ($before, $table) = @$case;
+
+	$isolated->query("BEGIN; SELECT count(*) FROM $before");
+	$pair->remote_sql('ALTER TABLE pt ATTACH PARTITION later FOR VALUES FROM (5000) TO (6000)');
+	is(scalar($isolated->query("SELECT count(*), sum(id), sum(length(v)) FROM $table")),
+		$answer, "$table: a partition was attached: it is not read");
+	$isolated->query('COMMIT');
+	$pair->remote_sql('ALTER TABLE pt DETACH PARTITION later');
+}
+
+# Attached while the leader waits for the lock of another table: it has locked the
+# parent, not the new leaf, and has no snapshot yet.
+$ddl->query('BEGIN; LOCK TABLE other');
+$session->start('SELECT count(*), sum(p.id) FROM pt p LEFT JOIN far_other o ON o.id = p.id');
+TidrangeTest::answer_within($source, TidrangeTest::PATIENCE,
+	"SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'LOCK TABLE'", 't');
+$pair->remote_sql('ALTER TABLE pt ATTACH PARTITION later FOR VALUES FROM (5000) TO (6000)');
+$ddl->query('COMMIT');
+is(scalar($session->finish), '3500|8623250', 'attached between lock and snapshot: read');
+$pair->remote_sql('ALTER TABLE pt DETACH PARTITION later');
+
 # ----- few sessions -------------------------------------------------------------
 
+$isolated->query('SELECT tidrange_fdw_disconnect_all()');
 $pair->remote_sql('ALTER ROLE grantee CONNECTION LIMIT 1');
 $session->query('SELECT tidrange_fdw_disconnect_all()');
 is($session->query('SELECT count(*), sum(id), sum(length(v)) FROM granted_pt'),
