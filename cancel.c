@@ -19,10 +19,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "compat.h"
 #include "cancel.h"
 #include "miscadmin.h"
 #include "storage/latch.h"
-#include "utils/wait_event.h"
 
 /* Milliseconds until the deadline, at least 0. */
 static long

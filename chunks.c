@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "access/htup_details.h"
 #include "claim.h"
 #include "compat.h"
 #include "funcapi.h"

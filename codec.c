@@ -386,7 +386,7 @@ init_column(CodecColumn *column, TupleDesc desc, AttrNumber attnum,
 		case CODEC_FIXED_ARRAY:
 			column->element_length =
 				get_typlen(get_element_type(attribute->atttypid));
-			/* FALLTHROUGH */
+			COMPAT_FALLTHROUGH;
 		case CODEC_RECEIVE:
 		case CODEC_NUMERIC:
 			getTypeBinaryInputInfo(attribute->atttypid, &function,

@@ -14,11 +14,19 @@
 
 #include "fmgr.h"
 #include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
 #include "optimizer/pathnode.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/typcache.h"
+
+/* Wait events got a header of their own in 14. */
+#if PG_VERSION_NUM >= 140000
 #include "utils/wait_event.h"
+#else
+#include "pgstat.h"
+#endif
 
 /*
  * Before 16 the server did not mark exported functions, so with
@@ -129,6 +137,86 @@ compat_create_wait_event_set(int nevents)
 
 /* 18 replaced the macro for it by another one, in another place. */
 #define COMPAT_NORETURN	__attribute__((noreturn))
+
+/* 19's compiler flags want more than a comment. */
+#if defined(__has_attribute) && __has_attribute(fallthrough)
+#define COMPAT_FALLTHROUGH	__attribute__((fallthrough))
+#else
+#define COMPAT_FALLTHROUGH	((void) 0)
+#endif
+
+/* The relations in an expression; 14 added the planner's state. */
+#if PG_VERSION_NUM >= 140000
+#define compat_pull_varnos(node)	pull_varnos(NULL, node)
+#else
+#define compat_pull_varnos(node)	pull_varnos(node)
+#endif
+
+/* 19 also says whether a check is volatile. */
+static inline bool
+compat_domain_has_constraints(Oid type)
+{
+#if PG_VERSION_NUM >= 190000
+	bool		has_volatile;
+
+	return DomainHasConstraints(type, &has_volatile);
+#else
+	return DomainHasConstraints(type);
+#endif
+}
+
+/* The targets of a statement: 19 has a set of them. */
+static inline List *
+compat_result_relations(PlannedStmt *stmt)
+{
+#if PG_VERSION_NUM >= 190000
+	List	   *list = NIL;
+	int			member = -1;
+
+	while ((member = bms_next_member(stmt->resultRelationRelids, member)) >= 0)
+		list = lappend_int(list, member);
+	return list;
+#else
+	return stmt->resultRelations;
+#endif
+}
+
+/* Timeouts of idle sessions came in 14, but a source may be newer than us. */
+#ifndef ERRCODE_IDLE_SESSION_TIMEOUT
+#define ERRCODE_IDLE_SESSION_TIMEOUT	MAKE_SQLSTATE('5','7','P','0','5')
+#endif
+
+/* 14 gave the type its usual name. */
+#if PG_VERSION_NUM < 140000
+#define PG_LSNOID	LSNOID
+#endif
+
+/* A set-returning function that materializes its rows; a call since 15. */
+#if PG_VERSION_NUM < 150000
+#include "funcapi.h"
+#include "miscadmin.h"
+static inline void
+InitMaterializedSRF(FunctionCallInfo fcinfo, bits32 flags)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	MemoryContext oldcontext;
+	TupleDesc	desc;
+
+	if (rsinfo == NULL || !IsA(rsinfo, ReturnSetInfo) ||
+		!(rsinfo->allowedModes & SFRM_Materialize))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("set-valued function called in context that cannot accept a set")));
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+
+	oldcontext = MemoryContextSwitchTo(rsinfo->econtext->ecxt_per_query_memory);
+	rsinfo->returnMode = SFRM_Materialize;
+	rsinfo->setResult = tuplestore_begin_heap(true, false, work_mem);
+	rsinfo->setDesc = CreateTupleDescCopy(desc);
+	MemoryContextSwitchTo(oldcontext);
+}
+#endif
 
 /* 18 names only the collation "C"; "POSIX" kept its OID. */
 #if PG_VERSION_NUM >= 180000

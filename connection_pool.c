@@ -30,6 +30,7 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
+#include "utils/tuplestore.h"
 
 TIDRANGE_FUNCTION(tidrange_fdw_get_connections);
 TIDRANGE_FUNCTION(tidrange_fdw_disconnect);

@@ -18,6 +18,7 @@
 #include "access/sysattr.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
+#include "compat.h"
 #include "ctid.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
@@ -96,7 +97,7 @@ is_ctid(Node *node, Index relid)
 static bool
 is_constant_for(Node *node, Index relid)
 {
-	return !bms_is_member(relid, pull_varnos(NULL, node)) &&
+	return !bms_is_member(relid, compat_pull_varnos(node)) &&
 		!contain_volatile_functions(node);
 }
 

@@ -92,7 +92,7 @@ domain_hazard(Oid type)
 	char		worst = PROPARALLEL_SAFE;
 	ListCell   *lc;
 
-	if (!DomainHasConstraints(type))
+	if (!compat_domain_has_constraints(type))
 		return worst;
 	/* It may be kept up to date by the type cache: never on the stack. */
 	ref = palloc0(sizeof(DomainConstraintRef));
@@ -462,7 +462,7 @@ insert_select_begin(EState *estate)
 		reason = "tidrange_fdw.parallel_insert is off";
 	else if (IsInParallelMode())
 		reason = "a parallel query is running";
-	foreach(lc, stmt->resultRelations)
+	foreach(lc, compat_result_relations(stmt))
 	{
 		RangeTblEntry *rte = rt_fetch(lfirst_int(lc), stmt->rtable);
 

@@ -829,11 +829,13 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 	attnums = needed_columns(rel, relid, local_exprs, &needs_ctid);
 	qual_attnums = mentioned_columns(rel, remote_exprs, &needs_ctid);
 
+	private = list_make4(quals.fragments, attnums, qual_attnums,
+						 makeBoolean(needs_ctid));
+
 	/* Without a decimal point it would come back to a worker as an Integer. */
-	private = list_make5(quals.fragments, attnums, qual_attnums,
-						 makeBoolean(needs_ctid),
-						 makeFloat(psprintf("%.1f", info->size.known ?
-											info->size.pages : -1.0)));
+	private = lappend(private,
+					  makeFloat(psprintf("%.1f", info->size.known ?
+										 info->size.pages : -1.0)));
 
 	/* The values of ctid quals stand behind the parameters. */
 	ctid_extract(rel, remote_exprs, &ctid_operators, &ctid_exprs);

@@ -42,7 +42,7 @@
 #define QUICK_DRAIN_MS	10
 
 /* Signature, flags and extension length of COPY BINARY. */
-static const char copy_signature[11] = "PGCOPY\n\377\r\n\0";
+static const char copy_signature[] = "PGCOPY\n\377\r\n";	/* and its final zero */
 
 #define COPY_HEADER_SIZE		19
 

@@ -24,6 +24,7 @@ shopt -s inherit_errexit
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 WORK=
 BODY=
+PACKAGES=()  # that a script needs beside what all need
 UNDO_INSTALL=()
 
 # The caller's settings must not leak into the servers and clients started here.
@@ -114,10 +115,24 @@ allow_services() {
 	UNDO_INSTALL=()
 }
 
+# Install those of these packages that are missing.
+install_packages() {
+	local missing=() package
+	for package in "$@"; do
+		package_installed "$package" || missing+=("$package")
+	done
+	((${#missing[@]})) || return 0
+	say "installing packages: ${missing[*]}"
+	quietly apt update
+	deny_services
+	quietly apt install --no-install-recommends "${missing[@]}"
+	allow_services
+}
+
 # Install what is missing, and choose PG_CONFIG unless it was given.
 ensure_packages() {
-	local wanted=(gcc make libc6-dev libpq-dev perl libipc-run-perl locales) missing=() package major
-	if ! command -v dpkg-query >/dev/null; then
+	local wanted=(gcc make libc6-dev libpq-dev perl libipc-run-perl locales "${PACKAGES[@]}") major
+	if [[ ${NO_PACKAGES:-0} == 1 ]] || ! command -v dpkg-query >/dev/null; then
 		: "${PG_CONFIG:=$(command -v pg_config || true)}"
 		return
 	fi
@@ -130,15 +145,7 @@ ensure_packages() {
 		PG_CONFIG=/usr/lib/postgresql/$major/bin/pg_config
 		wanted+=("postgresql-$major" "postgresql-client-$major" "postgresql-server-dev-$major")
 	fi
-	for package in "${wanted[@]}"; do
-		package_installed "$package" || missing+=("$package")
-	done
-	((${#missing[@]})) || return 0
-	say "installing packages: ${missing[*]}"
-	quietly apt update
-	deny_services
-	quietly apt install --no-install-recommends "${missing[@]}"
-	allow_services
+	install_packages "${wanted[@]}"
 }
 
 # Set the places of the PostgreSQL that PG_CONFIG speaks for.
@@ -295,6 +302,12 @@ cleanup() {
 	[[ ! -d $WORK ]] || rm -rf "$WORK"
 }
 
+# What is needed before main; a script may have its own.
+prepare() {
+	ensure_packages
+	find_postgres
+}
+
 # Prepare, run main with the arguments, clean up, and exit as main did.  Main is
 # a child in a process group of its own: bash would put a signal off until the
 # program in the foreground ends, but it interrupts wait at once, and the group
@@ -305,8 +318,7 @@ run_main() {
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	make_workdir
-	ensure_packages
-	find_postgres
+	prepare
 	give_workdir
 	set -m
 	main "$@" </dev/null &
