@@ -424,15 +424,23 @@ parallel_divisor(int workers)
 	return divisor;
 }
 
-/* How many workers a chunked scan should have; 0: none. */
-static int
-planned_workers(RelOptInfo *rel, const PlanRelInfo *info)
+/* How many chunks there will be to claim. */
+static double
+planned_chunks(RelOptInfo *rel, const PlanRelInfo *info)
 {
 	double		chunk = info->options.chunk_blocks > 0 ?
 	(double) info->options.chunk_blocks : PLANNED_CHUNK_BLOCKS;
 	double		pages = rel->pages + (info->options.chunk_blocks > 0 ?
 									  0 : info->toast_pages);
-	double		chunks = ceil(Max(pages, 1) / chunk);
+
+	return ceil(Max(pages, 1) / chunk);
+}
+
+/* How many workers a chunked scan should have; 0: none. */
+static int
+planned_workers(RelOptInfo *rel, const PlanRelInfo *info)
+{
+	double		chunks = planned_chunks(rel, info);
 	int			workers = info->options.parallel_workers;
 
 	if (workers < 0)
@@ -539,6 +547,7 @@ add_connections_path(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
 
 	if (connections <= 1 || rel->lateral_relids != NULL ||
 		!may_be_chunked(info) ||
+		planned_chunks(rel, info) < 2 ||
 		rel->pages + info->toast_pages < min_parallel_table_scan_size)
 		return;
 	total = scan_cost(rel, info,
