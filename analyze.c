@@ -40,7 +40,7 @@ open_table(ConnectionPool *pool, Oid relid)
 {
 	WaitLimits	limits = {0};
 	RemoteError error;
-	RemoteTable *table = snapshot_find_table(pool, relid);
+	RemoteTable *table = snapshot_find_table(pool, relid, false);
 
 	if (table != NULL)
 		return table;
@@ -48,8 +48,8 @@ open_table(ConnectionPool *pool, Oid relid)
 		connection_report(ERROR, &error, pool, NULL);
 	if (pool->snapshot != NULL)
 		return snapshot_add_table(pool->control, relid);
-	snapshot_take(pool, relid, NIL);
-	return snapshot_find_table(pool, relid);
+	snapshot_take(pool, relid, false, NIL);
+	return snapshot_find_table(pool, relid, false);
 }
 
 static ConnectionPool *

@@ -65,7 +65,8 @@ explain_blocks(TidrangeScan *scan, ExplainState *es)
 {
 	if (scan->prepared && scan->remote.nblocks > 0)
 		ExplainPropertyInteger("Remote Blocks", NULL, scan->remote.nblocks, es);
-	else if (!scan->prepared && scan->plan.pages >= 0)
+	else if ((!scan->prepared || scan->remote.nblocks < 0) &&
+			 scan->plan.pages >= 0)
 		ExplainPropertyInteger("Remote Blocks", NULL,
 							   (int64) scan->plan.pages, es);
 	if (scan->prepared && scan->remote.by_leaf)

@@ -104,7 +104,8 @@ enum ScanPlanItem
 	PLAN_LIMIT,					/* Float */
 	PLAN_CONNECTIONS,			/* Integer */
 	PLAN_SERIAL_REASON,			/* String, empty: none */
-	PLAN_HAS_LEAVES				/* Boolean */
+	PLAN_HAS_LEAVES,			/* Boolean */
+	PLAN_IS_FLAT				/* Boolean */
 };
 
 /* ----------
@@ -859,6 +860,7 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 	private = lappend(private, makeBoolean(info->size.known &&
 										   (info->size.has_children ||
 											info->size.kind == RELKIND_PARTITIONED_TABLE)));
+	private = lappend(private, makeBoolean(info->size.known && info->size.flat));
 	return make_foreignscan(tlist, local_exprs, rel->relid,
 							list_concat(quals.params, ctid_exprs),
 							private, NIL, remote_exprs, outer_plan);
@@ -882,6 +884,7 @@ plan_unpack(const ForeignScan *scan, ScanPlan *plan)
 	plan->connections = intVal(list_nth(private, PLAN_CONNECTIONS));
 	plan->serial_reason = strVal(list_nth(private, PLAN_SERIAL_REASON));
 	plan->has_leaves = boolVal(list_nth(private, PLAN_HAS_LEAVES));
+	plan->is_flat = boolVal(list_nth(private, PLAN_IS_FLAT));
 	plan->ctid_operators = (List *) list_nth(private, PLAN_CTID_OPERATORS);
 	nparams = list_length(scan->fdw_exprs) -
 		list_length(plan->ctid_operators);

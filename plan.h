@@ -32,6 +32,7 @@ typedef struct ScanPlan
 								 * empty: it does, or is none */
 	double		pages;			/* block space as estimated; -1: unknown */
 	bool		has_leaves;		/* the remote table is a parent, it seems */
+	bool		is_flat;		/* of leaves only, and partitioned */
 } ScanPlan;
 
 extern void plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid);

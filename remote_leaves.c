@@ -89,8 +89,9 @@ remote_leaves_sql(StringInfo buf, List *tables)
 						   "ORDER BY l.i, l.is_heap, l.bytes + l.toast_bytes DESC NULLS LAST, l.oid");
 }
 
-static bool
-is_parent(const RemoteTable *table)
+/* May rows of the relation be in other relations? */
+bool
+remote_leaves_is_parent(const RemoteTable *table)
 {
 	return table->kind == RELKIND_PARTITIONED_TABLE || table->has_children;
 }
@@ -107,6 +108,7 @@ parse_leaf(RemoteLeaf *leaf, PGresult *result, int row)
 								   NULL, 10);
 	leaf->whole = PQgetvalue(result, row, LEAF_IS_HEAP)[0] != 't';
 	leaf->only = true;
+	leaf->lock_only = true;
 	leaf->lockable = kind != RELKIND_FOREIGN_TABLE;
 	leaf->nblocks = strtoll(PQgetvalue(result, row, LEAF_BLOCKS), NULL, 10);
 	leaf->toast_blocks = strtoll(PQgetvalue(result, row, LEAF_TOAST_BLOCKS),
@@ -153,7 +155,7 @@ parse_leaves(RemoteTable *table, int index, PGresult *result)
 			!PQgetisnull(result, row, LEAF_INDIRECT_REASON))
 			table->indirect_reason =
 				pstrdup(PQgetvalue(result, row, LEAF_INDIRECT_REASON));
-		if (is_parent(table) && !leaf->whole && leaf->nblocks == 0)
+		if (remote_leaves_is_parent(table) && !leaf->whole && leaf->nblocks == 0)
 			continue;
 		if (PQgetvalue(result, row, LEAF_IS_LOCKED)[0] != 't')
 			table->has_lost_leaf = true;
@@ -183,7 +185,7 @@ remote_leaves_parse(List *tables, PGresult *result)
 bool
 remote_leaves_direct(const RemoteTable *table)
 {
-	return is_parent(table) && table->indirect_reason == NULL;
+	return remote_leaves_is_parent(table) && table->indirect_reason == NULL;
 }
 
 /*
@@ -193,7 +195,7 @@ remote_leaves_direct(const RemoteTable *table)
 bool
 remote_leaves_lost(const RemoteTable *table, bool by_leaf)
 {
-	if (!is_parent(table))
+	if (!remote_leaves_is_parent(table))
 		return false;
 	return table->has_gone_leaf ||
 		(!by_leaf && !table->lock_refused && table->has_lost_leaf);
@@ -203,7 +205,7 @@ remote_leaves_lost(const RemoteTable *table, bool by_leaf)
 bool
 remote_leaves_through_parent(const RemoteTable *table)
 {
-	return is_parent(table) && table->indirect_reason != NULL;
+	return remote_leaves_is_parent(table) && table->indirect_reason != NULL;
 }
 
 /*
@@ -214,7 +216,7 @@ remote_leaves_through_parent(const RemoteTable *table)
 const char *
 remote_leaves_whole_reason(const RemoteTable *table)
 {
-	if (!is_parent(table))
+	if (!remote_leaves_is_parent(table) || table->shallow)
 		return NULL;
 	if (table->nleaves == 0)
 		return "remote relation has no blocks";

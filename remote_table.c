@@ -26,7 +26,10 @@
 /* Chunked reads need Tid Range Scans. */
 #define FIRST_VERSION_WITH_TID_RANGE_SCAN	140000
 
-/* (0, 'a.b'::regclass, false), (1, 'c.d'::regclass, true) */
+/*
+ * (0, 'a.b'::regclass, false), (1, 'c.d'::regclass, true); the last tells whether
+ * it is meant without its children.
+ */
 void
 remote_table_append_list(StringInfo buf, List *tables)
 {
@@ -39,30 +42,36 @@ remote_table_append_list(StringInfo buf, List *tables)
 
 		appendStringInfo(buf, "%s(%d, ", i > 0 ? ", " : "", i);
 		deparse_string_literal(buf, table->name);
-		appendStringInfo(buf, "::regclass, %s)", table->only ? "true" : "false");
+		appendStringInfo(buf, "::regclass, %s)", 
+						 table->only || table->shallow ? "true" : "false");
 		i++;
 	}
 }
 
 /*
  * The expressions that describe pg_class row c and pg_am row am; shared by both
- * questions.  The size of a parent is that of all its children: alone it would
- * be 0, or its own blocks only.
+ * questions.  The size of a parent is that of all its children, which satisfy the
+ * condition: alone it would be 0, or its own blocks only.
  */
 static void
-append_class_columns(StringInfo buf)
+append_class_columns(StringInfo buf, const char *children)
 {
-	appendStringInfoString(buf,
-						   "c.relkind, "
-						   "coalesce(am.amname = 'heap', c.relam = 0 AND c.relkind IN ('r', 'm')), "
-						   "EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid), "
-						   "(WITH RECURSIVE t AS (SELECT c.oid UNION "
-						   "SELECT i.inhrelid FROM t JOIN pg_inherits i ON i.inhparent = t.oid) "
-						   "SELECT coalesce(sum(pg_relation_size(k.oid)), 0)::bigint "
-						   "/ current_setting('block_size')::bigint "
-						   "FROM t JOIN pg_class k ON k.oid = t.oid WHERE k.relkind IN ('r', 'm')), "
-						   "c.reltuples");
+	appendStringInfo(buf,
+					 "c.relkind, "
+					 "coalesce(am.amname = 'heap', c.relam = 0 AND c.relkind IN ('r', 'm')), "
+					 "EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid), "
+					 "(WITH RECURSIVE t AS (SELECT c.oid UNION "
+					 "SELECT i.inhrelid FROM t JOIN pg_inherits i ON i.inhparent = t.oid WHERE %s) "
+					 "SELECT coalesce(sum(pg_relation_size(k.oid)), 0)::bigint "
+					 "/ current_setting('block_size')::bigint "
+					 "FROM t JOIN pg_class k ON k.oid = t.oid WHERE k.relkind IN ('r', 'm')), "
+					 "c.reltuples", children);
 }
+
+/* Is a child of pg_class row c a partitioned table too? */
+#define HAS_SUBPARENTS \
+	"EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid " \
+	"WHERE i.inhparent = c.oid AND k.relkind = 'p')"
 
 /*
  * One row a table; its position in `tables` is among the columns.
@@ -71,15 +80,15 @@ void
 remote_table_describe_sql(StringInfo buf, List *tables)
 {
 	appendStringInfoString(buf, "SELECT ");
-	append_class_columns(buf);
+	append_class_columns(buf, "NOT v.alone");
 	appendStringInfoString(buf,
 						   ", c.oid, coalesce(pg_relation_filenode(c.oid), 0), "
-						   "v.i, "
+						   "v.i, " HAS_SUBPARENTS ", "
 						   "c.relfilenode IN (0, coalesce(pg_relation_filenode(c.oid), 0)) "
 						   "AS unchanged FROM (VALUES ");
 	remote_table_append_list(buf, tables);
 	appendStringInfoString(buf,
-						   ") v(i, oid) JOIN pg_class c ON c.oid = v.oid "
+						   ") v(i, oid, alone) JOIN pg_class c ON c.oid = v.oid "
 						   "LEFT JOIN pg_am am ON am.oid = c.relam ORDER BY v.i");
 }
 
@@ -185,7 +194,8 @@ remote_table_parse(List *tables, PGresult *described, PGresult *columns,
 		table->nblocks = strtoll(PQgetvalue(described, row, 3), NULL, 10);
 		table->oid = oid_value(described, row, 5);
 		table->filenode = oid_value(described, row, 6);
-		table->found = bool_value(described, row, 8);
+		table->has_subparents = bool_value(described, row, 8);
+		table->found = bool_value(described, row, 9);
 		parse_columns(table, index, columns);
 	}
 	if (leaves != NULL)
@@ -241,6 +251,23 @@ remote_table_whole_reason(const RemoteTable *table, int server_version)
 	return reason;
 }
 
+/*
+ * Is the table locked as it must be to be read?  Partitions of a table that is
+ * locked without them cannot leave it, which needs its lock; those of a partition
+ * could, and so could inheriting tables.  A statement that reads by the table's name
+ * locks what it reads, and is checked afterwards (shallow).
+ */
+bool
+remote_table_serves(const RemoteTable *table, bool shallow)
+{
+	if (!table->found)
+		return false;
+	if (!table->shallow || !remote_leaves_is_parent(table))
+		return true;
+	return shallow && table->kind == RELKIND_PARTITIONED_TABLE &&
+		!table->has_subparents;
+}
+
 /* The column of that name, NULL if there is none. */
 RemoteColumn *
 remote_table_column(RemoteTable *table, const char *name)
@@ -266,12 +293,12 @@ remote_table_size_sql(StringInfo buf, List *names)
 	int			i = 0;
 
 	appendStringInfoString(buf, "SELECT ");
-	append_class_columns(buf);
+	append_class_columns(buf, "true");
 	appendStringInfoString(buf, ", v.i, c.relpages, tree.tuples, tree.pages, "
 						   "tree.toast_bytes / current_setting('block_size')::bigint, "
 						   "tree.own_bytes / current_setting('block_size')::bigint, "
 						   "tree.own_toast_bytes / current_setting('block_size')::bigint, "
-						   "tree.leaves "
+						   "tree.leaves, c.relkind = 'p' AND NOT " HAS_SUBPARENTS " "
 						   "FROM (VALUES ");
 	foreach(lc, names)
 	{
@@ -312,6 +339,7 @@ remote_table_parse_size(PGresult *result, int row, RemoteSize *size)
 	size->own_pages = strtod(PQgetvalue(result, row, 10), NULL);
 	size->own_toast_pages = strtod(PQgetvalue(result, row, 11), NULL);
 	size->leaves = strtod(PQgetvalue(result, row, 12), NULL);
+	size->flat = bool_value(result, row, 13);
 
 	/* A parent's own figures say nothing of its children's rows. */
 	if (size->has_children)
@@ -327,6 +355,7 @@ void
 remote_table_only_size(RemoteSize *size)
 {
 	size->has_children = false;
+	size->flat = false;
 	size->leaves = 1;
 	size->pages = size->own_pages;
 	size->toast_pages = size->own_toast_pages;

@@ -39,6 +39,7 @@ typedef struct RemoteLeaf
 	bool		whole;			/* cannot be read in ranges of blocks */
 	bool		only;			/* its name must not stand for its children */
 	bool		lockable;		/* LOCK TABLE is possible on it */
+	bool		lock_only;		/* without its children */
 	int64		nblocks;
 	int64		toast_blocks;	/* of its TOAST table */
 	double		density;		/* rows of a block; 0: not known */
@@ -53,12 +54,14 @@ typedef struct RemoteTable
 	Oid			relid;			/* the local foreign table */
 	char	   *name;			/* qualified and quoted, for SQL */
 	bool		only;			/* without its children, whatever follows */
+	bool		shallow;		/* its children are not locked and not listed */
 	bool		lock_refused;	/* LOCK TABLE is not possible on it */
 	bool		found;			/* the rest is valid */
 	Oid			oid;			/* on the remote */
 	char		kind;			/* pg_class.relkind */
 	bool		is_heap;
 	bool		has_children;	/* partitions or inheriting tables */
+	bool		has_subparents; /* and some of these have some */
 	Oid			filenode;
 	int64		nblocks;		/* of all leaves */
 	int			ncolumns;
@@ -87,6 +90,7 @@ typedef struct RemoteSize
 	double		own_tuples;
 	double		own_tuples_pages;
 	double		leaves;			/* relations that have rows of their own */
+	bool		flat;			/* partitioned, and no partition is */
 	int			server_version;
 } RemoteSize;
 
@@ -106,10 +110,12 @@ extern void remote_table_size_sql(StringInfo buf, List *names);
 extern int	remote_table_parse_size(PGresult *result, int row,
 									RemoteSize *size);
 extern void remote_table_only_size(RemoteSize *size);
+extern bool remote_table_serves(const RemoteTable *table, bool shallow);
 
 /* remote_leaves.c */
 extern void remote_leaves_sql(StringInfo buf, List *tables);
 extern void remote_leaves_parse(List *tables, PGresult *result);
+extern bool remote_leaves_is_parent(const RemoteTable *table);
 extern bool remote_leaves_direct(const RemoteTable *table);
 extern bool remote_leaves_lost(const RemoteTable *table, bool by_leaf);
 extern bool remote_leaves_through_parent(const RemoteTable *table);

@@ -95,7 +95,8 @@ subxact_callback(SubXactEvent event, SubTransactionId subid,
 }
 
 /*
- * Other tables that scans of this process have begun on the same remote.
+ * What other scans of this process that have begun read from the same remote; a list
+ * of SnapshotWish, in which a table may be more than once.
  */
 List *
 scan_other_tables(TidrangeScan *scan)
@@ -107,8 +108,14 @@ scan_other_tables(TidrangeScan *scan)
 	{
 		TidrangeScan *other = dlist_container(TidrangeScan, node, iter.cur);
 
-		if (other->pool == scan->pool && other->relid != scan->relid)
-			others = list_append_unique_oid(others, other->relid);
+		if (other->pool == scan->pool && other != scan)
+		{
+			SnapshotWish *wish = palloc(sizeof(SnapshotWish));
+
+			wish->relid = other->relid;
+			wish->shallow = scan_locks_shallow(other);
+			others = lappend(others, wish);
+		}
 	}
 	return others;
 }

@@ -86,6 +86,7 @@ typedef struct ScanRemote
 	/* leader only */
 	int64		nblocks;		/* measured under the snapshot */
 	int			nexcluded;		/* leaves that the quals rule out */
+	bool		shallow;		/* its children are not locked beforehand */
 	const char *whole_reason;	/* why it is read whole; NULL: it is not */
 	const char *parent_reason;	/* why leaves are not read by their names */
 	const char *text_columns;	/* columns that travel as text, and why */
@@ -191,6 +192,7 @@ extern void scan_append_select(StringInfo buf, const char *select_list,
 extern void scan_choose_leaves(TidrangeScan *scan, const RemoteTable *table);
 extern void scan_drop_leaves(TidrangeScan *scan, const bool *excluded);
 extern Oid	scan_choose_lock_key(TidrangeScan *scan);
+extern bool scan_locks_shallow(const TidrangeScan *scan);
 extern void scan_fill_request(TidrangeScan *scan, const ClaimChunk *chunk,
 							  StreamRequest *request);
 extern void scan_fill_lock(TidrangeScan *scan, SnapshotLock *lock);

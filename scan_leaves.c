@@ -59,6 +59,7 @@ single_leaf(const ScanRemote *remote, const RemoteTable *table)
 	leaf->filenode = table->filenode;
 	leaf->whole = !remote->chunked;
 	leaf->only = remote->chunked ? !through_parent : table->only;
+	leaf->lock_only = leaf->only || table->shallow;
 	leaf->lockable = !table->lock_refused;
 	for (i = 0; i < table->nleaves; i++)
 	{
@@ -96,7 +97,8 @@ scan_choose_leaves(TidrangeScan *scan, const RemoteTable *table)
 
 	remote->tableoids = "";
 	remote->nexcluded = 0;
-	remote->nblocks = table->nblocks;
+	remote->shallow = table->shallow && remote_leaves_is_parent(table);
+	remote->nblocks = remote->shallow ? -1 : table->nblocks;
 	scan->lock_key = table->oid;
 	if (remote->chunked && remote_leaves_direct(table))
 	{
@@ -129,6 +131,19 @@ has_exec_param(Node *node, void *context)
 	if (IsA(node, Param))
 		return ((Param *) node)->paramkind == PARAM_EXEC;
 	return expression_tree_walker(node, has_exec_param, context);
+}
+
+/*
+ * Is it enough to lock a partitioned table without its partitions?  It is read by
+ * one statement then, which reads, and locks, perhaps one of thousands.  Not where
+ * that is run for each outer row: it is checked every time.
+ */
+bool
+scan_locks_shallow(const TidrangeScan *scan)
+{
+	return scan->plan.is_flat && !scan->options.only &&
+		!scan->state->ss.ps.plan->parallel_aware &&
+		!has_exec_param((Node *) scan->plan.params, NULL);
 }
 
 /*
@@ -224,6 +239,7 @@ scan_fill_request(TidrangeScan *scan, const ClaimChunk *chunk,
 	request->relation = leaf->name;
 	request->oid = leaf->oid;
 	request->chunked = !leaf->whole;
+	request->check_files = scan->remote.shallow;
 }
 
 /* What a connection must lock before it reads for this scan. */
@@ -381,6 +397,7 @@ scan_read_leaves(TidrangeScan *scan, ScanRemote *remote, char *from)
 		leaf->whole = shared[i].whole;
 		leaf->only = shared[i].only;
 		leaf->lockable = shared[i].lockable;
+		leaf->lock_only = leaf->only;
 		leaf->name = text;
 		text += strlen(text) + 1;
 	}

@@ -104,7 +104,8 @@ static RemoteTable *
 find_remote_table(TidrangeScan *scan, Connection **conn)
 {
 	ConnectionPool *pool = scan->pool;
-	RemoteTable *table = snapshot_find_table(pool, scan->relid);
+	bool		shallow = scan_locks_shallow(scan);
+	RemoteTable *table = snapshot_find_table(pool, scan->relid, shallow);
 	WaitLimits	limits = {0};
 	RemoteError error;
 
@@ -112,8 +113,8 @@ find_remote_table(TidrangeScan *scan, Connection **conn)
 		connection_report(ERROR, &error, pool, NULL);
 	if (pool->snapshot == NULL)
 	{
-		snapshot_take(pool, scan->relid, scan_other_tables(scan));
-		table = snapshot_find_table(pool, scan->relid);
+		snapshot_take(pool, scan->relid, shallow, scan_other_tables(scan));
+		table = snapshot_find_table(pool, scan->relid, shallow);
 	}
 	scan->ticket = pool->snapshot->ticket;
 

@@ -64,20 +64,6 @@
 	"(SELECT oid FROM pg_database WHERE datname = current_database())::text || ' ' || " \
 	"current_user"
 
-/*
- * Relations that this session has locked and whose file is not what the
- * snapshot's catalog says, or that the snapshot does not know at all (an index
- * may be younger: it is only a way to the rows).
- */
-#define REWRITTEN_QUERY \
-	"SELECT count(*) AS rewritten FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation " \
-	"WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted " \
-	"AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) " \
-	"AND CASE WHEN c.oid IS NULL " \
-	"THEN pg_index_has_property(l.relation::oid::regclass, 'clusterable') IS NULL " \
-	"ELSE c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND " \
-	"c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid) END"
-
 /* ----------
  * Settings
  * ----------
@@ -143,7 +129,8 @@ append_lock(StringInfo buf, List *tables)
 		RemoteTable *table = lfirst(lc);
 
 		appendStringInfo(buf, "%s%s%s", first ? "" : ", ",
-						 table->only ? "ONLY " : "", table->name);
+						 table->only || table->shallow ? "ONLY " : "",
+						 table->name);
 		first = false;
 	}
 	appendStringInfoString(buf, " IN ACCESS SHARE MODE; ");
@@ -165,7 +152,7 @@ is_lock_refusal(const RemoteError *error)
 
 /* A RemoteTable that is only a name yet. */
 static RemoteTable *
-name_table(Oid relid)
+name_table(Oid relid, bool shallow)
 {
 	RemoteTable *table = palloc0(sizeof(RemoteTable));
 	TableOptions options;
@@ -173,6 +160,7 @@ name_table(Oid relid)
 	option_resolve_table(relid, &options);
 	table->relid = relid;
 	table->only = options.only;
+	table->shallow = shallow;
 	table->name = deparse_foreign_table(relid);
 	return table;
 }
@@ -360,7 +348,7 @@ parse_measure(Connection *conn, List *tables)
 					   next_result(conn, "leaf_name", &position));
 }
 
-/* The answer to REWRITTEN_QUERY. */
+/* The answer to SNAPSHOT_REWRITTEN_QUERY. */
 static bool
 locked_was_rewritten(Connection *conn)
 {
@@ -415,23 +403,47 @@ check_not_rewritten(const char *name, bool rewritten)
 				 errhint("Retry the transaction.")));
 }
 
+/* The table among those that are to be locked. */
+static RemoteTable *
+find_named(List *tables, Oid relid)
+{
+	ListCell   *lc;
+
+	foreach(lc, tables)
+	{
+		RemoteTable *table = lfirst(lc);
+
+		if (table->relid == relid)
+			return table;
+	}
+	return NULL;
+}
+
 /*
  * Take the transaction's snapshot of the remote with `relid`, a foreign table,
- * locked and measured.  `others` are further tables that the statement will
- * need: they are locked along with it, before the snapshot is taken.
+ * locked and measured.  `others` (SnapshotWish) are further tables that the
+ * statement will need: they are locked along with it, before the snapshot is taken.
  */
 void
-snapshot_take(ConnectionPool *pool, Oid relid, List *others)
+snapshot_take(ConnectionPool *pool, Oid relid, bool shallow, List *others)
 {
 	MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
-	List	   *tables = list_make1(name_table(relid));
+	List	   *tables = list_make1(name_table(relid, shallow));
 	RemoteTable *first = linitial(tables);
 	RemoteError error;
 	char	   *sql;
 	ListCell   *lc;
 
 	foreach(lc, others)
-		tables = lappend(tables, name_table(lfirst_oid(lc)));
+	{
+		SnapshotWish *wish = lfirst(lc);
+		RemoteTable *table = find_named(tables, wish->relid);
+
+		if (table == NULL)
+			tables = lappend(tables, name_table(wish->relid, wish->shallow));
+		else
+			table->shallow = table->shallow && wish->shallow;
+	}
 	MemoryContextSwitchTo(oldcontext);
 
 	start_transaction(pool);
@@ -477,7 +489,7 @@ snapshot_add_table(Connection *conn, Oid relid)
 	ConnectionPool *pool = conn->pool;
 	RemoteSnapshot *snapshot = pool->snapshot;
 	MemoryContext oldcontext = MemoryContextSwitchTo(snapshot->context);
-	RemoteTable *table = name_table(relid);
+	RemoteTable *table = name_table(relid, false);
 	WaitLimits	limits = {0};
 	RemoteError error;
 	StringInfoData sql;
@@ -491,7 +503,7 @@ snapshot_add_table(Connection *conn, Oid relid)
 	append_lock(&sql, list_make1(table));
 	appendStringInfoString(&sql, "SET LOCAL lock_timeout = 0; ");
 	append_measure(&sql, conn, list_make1(table), false);
-	appendStringInfoString(&sql, "; " REWRITTEN_QUERY "; "
+	appendStringInfoString(&sql, "; " SNAPSHOT_REWRITTEN_QUERY "; "
 						   CONNECTION_MOVE_SAVEPOINT);
 
 	if (connection_exec(conn, sql.data, &limits, &error))
@@ -523,11 +535,11 @@ snapshot_add_table(Connection *conn, Oid relid)
 }
 
 /*
- * The foreign table as this transaction's snapshot sees it; NULL if it was not
- * asked for yet.
+ * The foreign table as this transaction's snapshot sees it, with its children
+ * locked unless `shallow` will do; NULL if it was not asked for yet.
  */
 RemoteTable *
-snapshot_find_table(ConnectionPool *pool, Oid relid)
+snapshot_find_table(ConnectionPool *pool, Oid relid, bool shallow)
 {
 	ListCell   *lc;
 
@@ -537,7 +549,7 @@ snapshot_find_table(ConnectionPool *pool, Oid relid)
 	{
 		RemoteTable *table = lfirst(lc);
 
-		if (table->relid == relid && table->found)
+		if (table->relid == relid && remote_table_serves(table, shallow))
 			return table;
 	}
 	return NULL;
@@ -663,7 +675,7 @@ snapshot_pin(Connection *conn, const SnapshotLock *lock, bool *excluded)
 		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
 	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
 	if (lock->others_locked)
-		appendStringInfoString(&sql, "; " REWRITTEN_QUERY);
+		appendStringInfoString(&sql, "; " SNAPSHOT_REWRITTEN_QUERY);
 
 	for (;;)
 	{
@@ -765,7 +777,7 @@ append_leaf_locks(StringInfo buf, const SnapshotLock *lock)
 		if (!leaf->lockable)
 			continue;
 		appendStringInfo(buf, "%s%s%s", first ? "LOCK TABLE " : ", ",
-						 leaf->only ? "ONLY " : "", leaf->name);
+						 leaf->lock_only ? "ONLY " : "", leaf->name);
 		first = false;
 	}
 	if (!first)
@@ -816,7 +828,7 @@ snapshot_lock(Connection *conn, const SnapshotLock *lock,
 		appendStringInfoString(&sql, "; " SNAPSHOT_RESET_CHUNK_SETTINGS);
 	appendStringInfoString(&sql, "; " CONNECTION_MOVE_SAVEPOINT);
 	if (!lock->chunked)
-		appendStringInfoString(&sql, "; " REWRITTEN_QUERY);
+		appendStringInfoString(&sql, "; " SNAPSHOT_REWRITTEN_QUERY);
 	if (!connection_exec(conn, sql.data, limits, error))
 		return false;
 

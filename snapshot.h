@@ -28,6 +28,13 @@ typedef struct RemoteSnapshot
 	List	   *tables;			/* RemoteTable: locked and measured */
 } RemoteSnapshot;
 
+/* A foreign table that will be read in this transaction. */
+typedef struct SnapshotWish
+{
+	Oid			relid;
+	bool		shallow;		/* by one statement, which locks what it reads */
+} SnapshotWish;
+
 /* What a connection must lock before it reads from it. */
 typedef struct SnapshotLock
 {
@@ -60,8 +67,24 @@ typedef struct SnapshotLock
 	"SET LOCAL constraint_exclusion TO DEFAULT; " \
 	"SET LOCAL max_parallel_workers_per_gather TO DEFAULT; "
 
-extern RemoteTable *snapshot_find_table(ConnectionPool *pool, Oid relid);
-extern void snapshot_take(ConnectionPool *pool, Oid relid, List *others);
+/*
+ * Relations that this session has locked and whose file is not what the
+ * snapshot's catalog says, or that the snapshot does not know at all (an index
+ * may be younger: it is only a way to the rows).
+ */
+#define SNAPSHOT_REWRITTEN_QUERY \
+	"SELECT count(*) AS rewritten FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation " \
+	"WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.granted " \
+	"AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) " \
+	"AND CASE WHEN c.oid IS NULL " \
+	"THEN pg_index_has_property(l.relation::oid::regclass, 'clusterable') IS NULL " \
+	"ELSE c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND " \
+	"c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid) END"
+
+extern RemoteTable *snapshot_find_table(ConnectionPool *pool, Oid relid,
+										bool shallow);
+extern void snapshot_take(ConnectionPool *pool, Oid relid, bool shallow,
+						  List *others);
 extern RemoteTable *snapshot_add_table(Connection *conn, Oid relid);
 extern void snapshot_refuse_row_security(Connection *conn, const char *from);
 extern bool snapshot_pin(Connection *conn, const SnapshotLock *lock,

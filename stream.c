@@ -96,8 +96,13 @@ append_message(StringInfo buf, const Connection *conn,
 	appendStringInfo(buf, "%s; SELECT ", request->copy_sql);
 	deparse_string_literal(buf, request->relation);
 	appendStringInfoString(buf, "::regclass::oid");
+	if (request->check_files)
+		appendStringInfoString(buf, "; " SNAPSHOT_REWRITTEN_QUERY);
+	/* The locks of what was read stay, if they are new. */
 	if (conn->is_control)
-		appendStringInfoString(buf, "; " CONNECTION_TO_SAVEPOINT);
+		appendStringInfoString(buf, request->check_files ?
+							   "; " CONNECTION_MOVE_SAVEPOINT :
+							   "; " CONNECTION_TO_SAVEPOINT);
 }
 
 /*
@@ -187,6 +192,20 @@ check_relation(Stream *stream, PGresult *result)
 			 errhint("Retry the transaction.")));
 }
 
+/* What the statement has locked must have the files that the snapshot knows. */
+static void
+check_files(Stream *stream, PGresult *result)
+{
+	if (strcmp(PQgetvalue(result, 0, 0), "0") == 0)
+		return;
+	PQclear(result);
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("partitions of remote table %s were rewritten after the snapshot was taken",
+					stream->request.relation),
+			 errhint("Retry the transaction.")));
+}
+
 /*
  * Take the next result that is not a row.  Frees it on every way out.
  */
@@ -210,7 +229,10 @@ take_result(Stream *stream, PGresult *result)
 			PQclear(result);
 			return;
 		case PGRES_TUPLES_OK:
-			if (stream->phase == STREAM_AFTER_COPY)
+			if (stream->phase == STREAM_AFTER_COPY &&
+				strcmp(PQfname(result, 0), "rewritten") == 0)
+				check_files(stream, result);
+			else if (stream->phase == STREAM_AFTER_COPY)
 				check_relation(stream, result);
 			PQclear(result);
 			return;

@@ -36,6 +36,7 @@ typedef struct StreamRequest
 	Oid			oid;			/* what the name must mean */
 	bool		parkable;		/* the stream is a scan's: see scan.c */
 	bool		chunked;		/* copy_sql looks at tidrange.lo and .hi */
+	bool		check_files;	/* what it reads was not locked before */
 	const char *lower;			/* their values */
 	const char *upper;
 } StreamRequest;

@@ -284,6 +284,61 @@ $ddl->query('COMMIT');
 is(scalar($session->finish), '3500|8623250', 'attached between lock and snapshot: read');
 $pair->remote_sql('ALTER TABLE pt DETACH PARTITION later');
 
+# ----- one statement locks what it reads ------------------------------------------
+
+$pair->remote_sql(<<'SQL');
+CREATE TABLE flat (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+CREATE TABLE flat_1 PARTITION OF flat FOR VALUES FROM (0) TO (100);
+CREATE TABLE flat_2 PARTITION OF flat FOR VALUES FROM (100) TO (200);
+CREATE TABLE flat_3 PARTITION OF flat FOR VALUES FROM (200) TO (300);
+INSERT INTO flat SELECT i, 'v' || i FROM generate_series(0, 299) i;
+ANALYZE flat;
+SQL
+$pair->import_tables('flat');
+my $lookup = $pair->session;
+my $locks = "SELECT string_agg(relation::regclass::text, ' ' ORDER BY relation::regclass::text) FROM pg_locks "
+  . "WHERE relation::regclass::text LIKE 'flat%' AND pid = (SELECT pid FROM pg_stat_activity WHERE application_name = 'tidrange_fdw "
+  . $lookup->pid . " leader')";
+
+$offset = $pair->remote_log_size;
+is($lookup->query('BEGIN; SELECT v FROM flat WHERE id = 150'), 'v150', 'a look-up');
+is($pair->remote_sql($locks), 'flat flat_2 flat_2_pkey', 'locks its leaf alone, and keeps the lock');
+ok((grep { $_->{text} =~ /LOCK TABLE ONLY public\.flat IN/ } $pair->remote_log($offset)),
+	'the parent was locked without its leaves');
+is($lookup->query('SELECT v FROM flat WHERE id = 151'), 'v151', 'again');
+$pair->remote_sql('BEGIN; TRUNCATE flat_3; INSERT INTO flat SELECT i, \'new\' FROM generate_series(200, 299) i; COMMIT');
+is($lookup->query('SELECT v FROM flat WHERE id = 50'), 'v50', 'a leaf that was rewritten meanwhile is of no concern to others');
+($out, $err) = $lookup->query('SELECT v FROM flat WHERE id = 250');
+like($err, qr/ERROR:  40001:.*partitions of remote table public\.flat were rewritten/, 'to those who read it, it is an error');
+$lookup->query('ROLLBACK');
+is($lookup->query('SELECT v FROM flat WHERE id = 250'), 'new', 'and in the next transaction');
+$ddl->start('BEGIN; LOCK TABLE flat_3; SELECT pg_sleep(0.5); TRUNCATE flat_3; COMMIT');
+TidrangeTest::answer_within($source, TidrangeTest::PATIENCE,
+	"SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'", 't');
+($out, $err) = $lookup->query('SELECT v FROM flat WHERE id = 250');
+like($err, qr/ERROR:  40001:/, 'one that is being rewritten, too');
+$ddl->finish;
+is($lookup->query('SELECT count(*) FROM flat'), '200', 'and then it is empty');
+
+# A partition cannot leave a parent that is locked, even without its partitions.
+$lookup->query('BEGIN; SELECT v FROM flat WHERE id = 150');
+$ddl->start('ALTER TABLE flat DETACH PARTITION flat_1');
+TidrangeTest::answer_within($source, TidrangeTest::PATIENCE,
+	'SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $ddl->pid, 'Lock');
+is($lookup->query('SELECT v FROM flat WHERE id = 50'), 'v50', 'a partition that is to be detached is read');
+is($lookup->query(TidrangeTest::workers(3) . "SELECT count(*), min(v) FROM flat"), '200|v0', 'and so it is in parallel');
+$lookup->query('COMMIT');
+$ddl->finish;
+is($lookup->query('SELECT count(*) FROM flat'), '100', 'then it is gone');
+$pair->remote_sql('ALTER TABLE flat ATTACH PARTITION flat_1 FOR VALUES FROM (0) TO (100)');
+
+# Several tables of one statement, look-ups and scans.
+is( $lookup->query('SET max_parallel_workers_per_gather = 0; SELECT a.v, b.v, c.v FROM flat a, flat b, pt c WHERE a.id = 1 AND b.id = 150 AND c.id = 7'),
+	'v1|v150|' . 'x' x 100, 'look-ups in several partitioned tables');
+is( $lookup->query('SET max_parallel_workers_per_gather = 3; SELECT count(*), sum(a.id) FROM flat a WHERE EXISTS (SELECT FROM flat b WHERE b.id = 150)'),
+	'200|19900', 'a look-up and a scan of one table');
+$lookup->query('SELECT tidrange_fdw_disconnect_all()');
+
 # ----- few sessions -------------------------------------------------------------
 
 $isolated->query('SELECT tidrange_fdw_disconnect_all()');
