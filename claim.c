@@ -54,10 +54,6 @@
 /* How much faster than the last chunk the next one may grow. */
 #define CLAIM_GROWTH			4
 
-/* A block is divided if its rows have more bytes than this, in blocks, and into
- * parts of about half of it. */
-#define CLAIM_SPLIT_BLOCKS		256
-
 /* Rows of a block that nobody has counted, and line pointers at most. */
 #define CLAIM_DENSITY			64
 #define CLAIM_LINE_POINTERS		291

@@ -78,6 +78,12 @@ typedef struct ClaimPace
 	double		round_trip;		/* seconds from a request to its first byte */
 } ClaimPace;
 
+/*
+ * A block is divided if its rows have more bytes than this, in blocks, and into
+ * parts of about half of it.
+ */
+#define CLAIM_SPLIT_BLOCKS		256
+
 /* Room for the text of a tid, with its end. */
 #define CLAIM_TID_SIZE	24
 

@@ -3,10 +3,10 @@
  * explain.c
  *	  EXPLAIN lines of a foreign scan, from its plan and its counters.
  *
- * VERBOSE shows the remote SQL, the block space, its leaves, and which columns travel as
- * text.  ANALYZE shows why a scan was read whole, that what was claimed was
- * finished, and, with TIMING (they differ from run to run), what each participant
- * did.
+ * VERBOSE shows the remote SQL, the block space and its leaves, which columns
+ * travel as text, and why chunks are impossible.  ANALYZE shows why a scan was read
+ * whole, that what was claimed was finished, and, with TIMING (they differ from run
+ * to run), what each participant did.
  *
  *-------------------------------------------------------------------------
  */
@@ -151,6 +151,8 @@ explain_scan(ForeignScanState *node, ExplainState *es)
 	{
 		explain_remote_sql(scan, es);
 		explain_blocks(scan, es);
+		if (!scan->prepared && scan->plan.whole_reason[0] != '\0')
+			ExplainPropertyText("Read Whole", scan->plan.whole_reason, es);
 	}
 	if (es->verbose && scan->plan.serial_reason[0] != '\0')
 		ExplainPropertyText("Insert Not Parallel", scan->plan.serial_reason, es);

@@ -105,7 +105,8 @@ enum ScanPlanItem
 	PLAN_CONNECTIONS,			/* Integer */
 	PLAN_SERIAL_REASON,			/* String, empty: none */
 	PLAN_HAS_LEAVES,			/* Boolean */
-	PLAN_IS_FLAT				/* Boolean */
+	PLAN_IS_FLAT,				/* Boolean */
+	PLAN_WHOLE_REASON			/* String, empty: none */
 };
 
 /* ----------
@@ -463,16 +464,16 @@ planned_connections(const PlanRelInfo *info)
 		DEFAULT_CONNECTIONS;
 }
 
-/* Can the relation be read in chunks, as far as is known? */
-static bool
-may_be_chunked(const PlanRelInfo *info)
+/* Why the relation cannot be read in chunks, as far as is known; NULL: it can. */
+static const char *
+whole_reason(const PlanRelInfo *info)
 {
 	const RemoteSize *size = &info->size;
 
-	return !size->known ||
+	return size->known ?
 		remote_table_kind_reason(size->kind, size->is_heap,
 								 size->has_children,
-								 size->server_version) == NULL;
+								 size->server_version) : NULL;
 }
 
 /*
@@ -501,7 +502,7 @@ add_chunked_path(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 	double		divisor;
 	int			workers;
 
-	if (rel->lateral_relids != NULL || !may_be_chunked(info))
+	if (rel->lateral_relids != NULL || whole_reason(info) != NULL)
 		return;
 	workers = planned_workers(rel, info);
 	if (workers == 0)
@@ -547,7 +548,7 @@ add_connections_path(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
 	int			connections = planned_connections(info);
 
 	if (connections <= 1 || rel->lateral_relids != NULL ||
-		!may_be_chunked(info) ||
+		whole_reason(info) != NULL ||
 		planned_chunks(rel, info) < 2 ||
 		rel->pages + info->toast_pages < min_parallel_table_scan_size)
 		return;
@@ -861,6 +862,8 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 										   (info->size.has_children ||
 											info->size.kind == RELKIND_PARTITIONED_TABLE)));
 	private = lappend(private, makeBoolean(info->size.known && info->size.flat));
+	private = lappend(private, makeString(pstrdup(whole_reason(info) ?
+												  whole_reason(info) : "")));
 	return make_foreignscan(tlist, local_exprs, rel->relid,
 							list_concat(quals.params, ctid_exprs),
 							private, NIL, remote_exprs, outer_plan);
@@ -885,6 +888,7 @@ plan_unpack(const ForeignScan *scan, ScanPlan *plan)
 	plan->serial_reason = strVal(list_nth(private, PLAN_SERIAL_REASON));
 	plan->has_leaves = boolVal(list_nth(private, PLAN_HAS_LEAVES));
 	plan->is_flat = boolVal(list_nth(private, PLAN_IS_FLAT));
+	plan->whole_reason = strVal(list_nth(private, PLAN_WHOLE_REASON));
 	plan->ctid_operators = (List *) list_nth(private, PLAN_CTID_OPERATORS);
 	nparams = list_length(scan->fdw_exprs) -
 		list_length(plan->ctid_operators);

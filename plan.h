@@ -33,6 +33,7 @@ typedef struct ScanPlan
 	double		pages;			/* block space as estimated; -1: unknown */
 	bool		has_leaves;		/* the remote table is a parent, it seems */
 	bool		is_flat;		/* of leaves only, and partitioned */
+	const char *whole_reason;	/* why chunks are impossible; "": none */
 } ScanPlan;
 
 extern void plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid);

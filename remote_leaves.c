@@ -6,9 +6,9 @@
  *
  * They are listed in the same round trip that measures the table, under lock
  * and snapshot, so that a leaf which is attached, detached or created later does
- * not change the answer: it is not in the list, or cannot leave.  Where the snapshot is
- * older than the lock it may have left before; then it is in the list and was not
- * locked with its parent.
+ * not change the answer: it is not in the list, or cannot leave.  Where the snapshot
+ * is older than the lock, a leaf may have left before: it is in the list then, and
+ * was not locked with its parent.
  *
  * Rows that a SELECT on the parent returns need not be those that a SELECT on
  * each leaf returns.  A leaf has row-level security and grants of its own, and so

@@ -51,7 +51,8 @@ single_leaf(const ScanRemote *remote, const RemoteTable *table)
 {
 	RemoteLeaf *leaf = palloc0(sizeof(RemoteLeaf));
 	bool		through_parent = remote_leaves_through_parent(table);
-	int64		total = 0;
+	int64		nblocks = 0;
+	int64		toast_blocks = 0;
 	int			i;
 
 	leaf->name = table->name;
@@ -65,9 +66,13 @@ single_leaf(const ScanRemote *remote, const RemoteTable *table)
 	{
 		leaf->nblocks = Max(leaf->nblocks, table->leaves[i].nblocks);
 		leaf->density = Max(leaf->density, table->leaves[i].density);
-		total += table->leaves[i].nblocks + table->leaves[i].toast_blocks;
+		nblocks += table->leaves[i].nblocks;
+		toast_blocks += table->leaves[i].toast_blocks;
 	}
-	leaf->toast_blocks = Max(total - leaf->nblocks, 0);
+
+	/* Many leaves make a block heavy, but are no reason to divide it. */
+	nblocks = Min(nblocks, leaf->nblocks * CLAIM_SPLIT_BLOCKS);
+	leaf->toast_blocks = Max(nblocks - leaf->nblocks, toast_blocks);
 	return leaf;
 }
 

@@ -70,6 +70,19 @@ GRANT SELECT ON r.allowed TO far_reader;
 CREATE POLICY three ON r.tenants USING (tenant IN (SELECT tenant FROM r.allowed));
 SELECT * FROM check_scan('(SELECT * FROM r.tenants WHERE tenant IN (0, 2, 3))', 'f.tenants', '{4}');
 
+-- inheritance: the parent's own rows are those of a leaf too
+CREATE TABLE r.mother (id int, v text) WITH (fillfactor = 10, autovacuum_enabled = off);
+CREATE TABLE r.daughter (more int) INHERITS (r.mother) WITH (fillfactor = 10, autovacuum_enabled = off);
+INSERT INTO r.mother SELECT i, repeat('m', 100) FROM generate_series(1, 100) i;
+INSERT INTO r.daughter SELECT i, repeat('d', 100) FROM generate_series(101, 500) i;
+GRANT SELECT ON r.mother TO far_reader;
+CREATE FOREIGN TABLE f.mother (id int, v text) SERVER as_reader OPTIONS (schema_name 'r');
+SELECT * FROM check_scan('r.mother', 'f.mother');
+SELECT rights_plan('SELECT * FROM f.mother');
+ALTER FOREIGN TABLE f.mother OPTIONS (ADD only 'true');
+SELECT * FROM check_scan('ONLY r.mother', 'f.mother');
+SELECT rights_plan('SELECT * FROM f.mother');
+
 -- refused where the option says so, in a view as well
 GRANT CREATE ON SCHEMA r TO far_reader;
 SET ROLE far_reader;
@@ -126,8 +139,8 @@ SELECT sum(tenant) FROM f.tenants;
 \set VERBOSITY default
 
 SELECT tidrange_fdw_disconnect_all();
-DROP FOREIGN TABLE f.tenants, f.tenants_1, f.strict, f.strict_1, f.strict_view, f.lax_view, f.strict_owner;
+DROP FOREIGN TABLE f.mother, f.tenants, f.tenants_1, f.strict, f.strict_1, f.strict_view, f.lax_view, f.strict_owner;
 DROP SERVER as_reader CASCADE;
-DROP TABLE r.tenants, r.allowed CASCADE;
+DROP TABLE r.mother, r.daughter, r.tenants, r.allowed CASCADE;
 DROP OWNED BY far_reader;
 DROP ROLE far_reader;

@@ -16,6 +16,7 @@ CREATE VIEW r.plain_view AS SELECT id, v FROM r.base WHERE id > 100;
 SELECT import_far('plain_view');
 SELECT * FROM check_scan('r.plain_view', 'f.plain_view');
 SELECT kinds_plan('SELECT id FROM f.plain_view');
+EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM f.plain_view;
 
 -- a view with a column called ctid, which is no address of a row
 CREATE VIEW r.ctid_view AS SELECT id, '(0,1)'::tid AS ctid FROM r.base;
@@ -74,6 +75,7 @@ CREATE TABLE r.stored_otherwise USING heap_two AS SELECT * FROM r.base;
 SELECT import_far('stored_otherwise');
 SELECT * FROM check_scan('r.stored_otherwise', 'f.stored_otherwise');
 SELECT kinds_plan('SELECT id FROM f.stored_otherwise');
+EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM f.stored_otherwise;
 
 -- a typed table, a table with generated columns and identity, one without columns
 CREATE TYPE r.twosome AS (id int, v text);
