@@ -93,6 +93,19 @@ compat_create_wait_event_set(int nevents)
 #define COMPAT_SCAN_RELIDS(fsplan)	((fsplan)->fs_relids)
 #endif
 
+/*
+ * Is this what the rewriter leaves of a view that was the target of an INSERT?
+ * Before 16 a view that is read leaves the entries OLD and NEW as well.
+ */
+#if PG_VERSION_NUM >= 160000
+#define compat_is_target_view(rte) \
+	((rte)->rtekind == RTE_RELATION && (rte)->relkind == RELKIND_VIEW)
+#else
+#define compat_is_target_view(rte) \
+	((rte)->rtekind == RTE_RELATION && (rte)->relkind == RELKIND_VIEW && \
+	 ((rte)->requiredPerms & ACL_INSERT) != 0)
+#endif
+
 /* Reserving a GUC prefix got a proper name in 15. */
 #if PG_VERSION_NUM < 150000
 #define MarkGUCPrefixReserved(prefix)	EmitWarningsOnPlaceholders(prefix)

@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "access/amapi.h"
 #include "access/genam.h"
 #include "access/parallel.h"
 #include "access/table.h"
@@ -59,6 +60,9 @@ bool		insert_select_enabled = true;
  * ----------
  */
 
+static char type_hazard(Oid type, bool input, List *seen);
+static bool has_unsafe_domain(Node *node, void *seen);
+
 /* What core thinks of running this expression while a query is parallel. */
 static char
 expression_hazard(Node *expr)
@@ -71,10 +75,13 @@ expression_hazard(Node *expr)
 	return max_parallel_hazard(query);
 }
 
+/* Core takes any conversion to a domain for merely restricted. */
 static bool
 is_unsafe(Node *expr)
 {
-	return expr != NULL && expression_hazard(expr) == PROPARALLEL_UNSAFE;
+	return expr != NULL &&
+		(expression_hazard(expr) == PROPARALLEL_UNSAFE ||
+		 has_unsafe_domain(expr, NIL));
 }
 
 /* Stored expressions, as text; a list of them or a single one. */
@@ -84,89 +91,162 @@ is_unsafe_text(const char *text)
 	return text != NULL && is_unsafe(stringToNode(text));
 }
 
-/* The worst hazard of a domain's checks, and of those below it. */
+/* The worse one of two. */
 static char
-domain_hazard(Oid type)
+worse_hazard(char one, char other)
+{
+	if (one == PROPARALLEL_UNSAFE || other == PROPARALLEL_SAFE)
+		return one;
+	return other;
+}
+
+/*
+ * The worst hazard of a domain's checks, and of those below it.  `seen` are the
+ * domains whose checks led here: a check may convert to its own domain.
+ */
+static char
+domain_hazard(Oid type, List *seen)
 {
 	DomainConstraintRef *ref;
 	char		worst = PROPARALLEL_SAFE;
 	ListCell   *lc;
 
-	if (!compat_domain_has_constraints(type))
+	if (list_member_oid(seen, type) || !compat_domain_has_constraints(type))
 		return worst;
+	seen = lappend_oid(list_copy(seen), type);
 	/* It may be kept up to date by the type cache: never on the stack. */
 	ref = palloc0(sizeof(DomainConstraintRef));
 	InitDomainConstraintRef(type, ref, CurrentMemoryContext, false);
 	foreach(lc, ref->constraints)
 	{
 		DomainConstraintState *constraint = lfirst(lc);
-		char		hazard;
+		Node	   *check = (Node *) constraint->check_expr;
 
-		if (constraint->check_expr == NULL)
+		if (check == NULL)
 			continue;
-		hazard = expression_hazard((Node *) constraint->check_expr);
-		if (hazard == PROPARALLEL_UNSAFE || worst == PROPARALLEL_SAFE)
-			worst = hazard;
+		worst = worse_hazard(worst, expression_hazard(check));
+		if (has_unsafe_domain(check, seen))
+			worst = PROPARALLEL_UNSAFE;
 	}
 	return worst;
 }
 
-/* As domain_hazard, for types that are made of other types as well. */
+/* As type_hazard, for the columns of a composite type. */
 static char
-type_hazard(Oid type)
+composite_hazard(Oid type, bool input, List *seen)
+{
+	TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
+	char		worst = PROPARALLEL_SAFE;
+	int			i;
+
+	for (i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			worst = worse_hazard(worst,
+								 type_hazard(TupleDescAttr(desc, i)->atttypid,
+											 input, seen));
+	}
+	return worst;
+}
+
+/*
+ * The worst hazard of making a value of this type from its parts: of the checks
+ * of domains in it, and with `input` of the functions that read its text as well.
+ */
+static char
+type_hazard(Oid type, bool input, List *seen)
 {
 	Oid			element = get_element_type(type);
-	char		kind = get_typtype(type);
-	char		worst = PROPARALLEL_SAFE;
-	TupleDesc	desc;
-	int			i;
+	char		hazard = PROPARALLEL_SAFE;
 
 	check_stack_depth();
 	if (OidIsValid(element))
-		return type_hazard(element);
-	if (kind == TYPTYPE_DOMAIN)
+		return type_hazard(element, input, seen);
+	if (input)
 	{
-		worst = domain_hazard(type);
-		if (worst != PROPARALLEL_SAFE)
-			return worst;
-		return type_hazard(getBaseType(type));
-	}
-	if (kind == TYPTYPE_RANGE)
-		return type_hazard(get_range_subtype(type));
-#ifdef TYPTYPE_MULTIRANGE
-	if (kind == TYPTYPE_MULTIRANGE)
-		return type_hazard(get_multirange_range(type));
-#endif
-	if (kind != TYPTYPE_COMPOSITE)
-		return worst;
-	desc = lookup_rowtype_tupdesc_copy(type, -1);
-	for (i = 0; i < desc->natts && worst != PROPARALLEL_UNSAFE; i++)
-	{
-		char		hazard = PROPARALLEL_SAFE;
+		Oid			function;
+		Oid			ioparam;
 
-		if (!TupleDescAttr(desc, i)->attisdropped)
-			hazard = type_hazard(TupleDescAttr(desc, i)->atttypid);
-		if (hazard != PROPARALLEL_SAFE)
-			worst = hazard;
+		getTypeInputInfo(type, &function, &ioparam);
+		hazard = func_parallel(function);
 	}
-	return worst;
+	switch (get_typtype(type))
+	{
+		case TYPTYPE_DOMAIN:
+			hazard = worse_hazard(hazard, domain_hazard(type, seen));
+			return worse_hazard(hazard,
+								type_hazard(getBaseType(type), input, seen));
+		case TYPTYPE_RANGE:
+			return worse_hazard(hazard, type_hazard(get_range_subtype(type),
+													input, seen));
+#ifdef TYPTYPE_MULTIRANGE
+		case TYPTYPE_MULTIRANGE:
+			return worse_hazard(hazard, type_hazard(get_multirange_range(type),
+													input, seen));
+#endif
+		case TYPTYPE_COMPOSITE:
+			return worse_hazard(hazard, composite_hazard(type, input, seen));
+		default:
+			return hazard;
+	}
 }
 
-/* Does an expression convert to a domain whose checks are unsafe? */
+/* Is one of these types (a list of OIDs) unsafe to make? */
 static bool
-has_unsafe_domain(Node *node, void *context)
+has_unsafe_type(List *types, List *seen)
 {
+	ListCell   *lc;
+
+	foreach(lc, types)
+	{
+		if (type_hazard(lfirst_oid(lc), false, seen) == PROPARALLEL_UNSAFE)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Does an expression make a value of a domain whose checks are unsafe?  It may by
+ * a cast, or by a function that fills rows (json_populate_record).
+ */
+static bool
+has_unsafe_domain(Node *node, void *seen)
+{
+	Oid			type = InvalidOid;
+
 	if (node == NULL)
 		return false;
-	if (IsA(node, CoerceToDomain) &&
-		domain_hazard(((CoerceToDomain *) node)->resulttype) == PROPARALLEL_UNSAFE)
+	if (IsA(node, CoerceToDomain))
+		type = ((CoerceToDomain *) node)->resulttype;
+	else if (IsA(node, CoerceViaIO))
+		type = ((CoerceViaIO *) node)->resulttype;
+	else if (IsA(node, FuncExpr))
+		type = ((FuncExpr *) node)->funcresulttype;
+	if (OidIsValid(type) &&
+		type_hazard(type, false, seen) == PROPARALLEL_UNSAFE)
 		return true;
-	if (IsA(node, CoerceViaIO) &&
-		type_hazard(((CoerceViaIO *) node)->resulttype) == PROPARALLEL_UNSAFE)
+
+	if (IsA(node, TableFunc) &&
+		has_unsafe_type(((TableFunc *) node)->coltypes, seen))
 		return true;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, has_unsafe_domain, context, 0);
-	return expression_tree_walker(node, has_unsafe_domain, context);
+		return query_tree_walker((Query *) node, has_unsafe_domain, seen,
+								 QTW_EXAMINE_RTES_BEFORE);
+	if (IsA(node, RangeTblEntry))
+	{
+		ListCell   *lc;
+
+		/* the walker goes on to what is inside, but not to these nodes */
+		foreach(lc, ((RangeTblEntry *) node)->functions)
+		{
+			RangeTblFunction *function = lfirst(lc);
+
+			if (has_unsafe_type(function->funccoltypes, seen))
+				return true;
+		}
+		return false;
+	}
+	return expression_tree_walker(node, has_unsafe_domain, seen);
 }
 
 /* ----------
@@ -217,7 +297,7 @@ column_reason(Relation relation)
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
 		if (!attribute->attisdropped &&
-			type_hazard(attribute->atttypid) == PROPARALLEL_UNSAFE)
+			type_hazard(attribute->atttypid, false, NIL) == PROPARALLEL_UNSAFE)
 			return psprintf("type of column \"%s\" of \"%s\" has a parallel unsafe check",
 							NameStr(attribute->attname),
 							RelationGetRelationName(relation));
@@ -246,7 +326,41 @@ column_reason(Relation relation)
 	return NULL;
 }
 
-/* Expressions and predicates of indexes. */
+/* Are these functions, as far as there are any, unsafe? */
+static bool
+has_unsafe_function(const RegProcedure *functions, int count)
+{
+	int			i;
+
+	for (i = 0; i < count; i++)
+	{
+		if (OidIsValid(functions[i]) &&
+			func_parallel(functions[i]) == PROPARALLEL_UNSAFE)
+			return true;
+	}
+	return false;
+}
+
+/* The functions of an index's operator classes and of its exclusion operators. */
+static bool
+has_unsafe_operators(Relation index)
+{
+	Oid		   *operators;
+	Oid		   *functions;
+	uint16	   *strategies;
+
+	if (has_unsafe_function(index->rd_support,
+							IndexRelationGetNumberOfKeyAttributes(index) *
+							index->rd_indam->amsupport))
+		return true;
+	if (!index->rd_index->indisexclusion)
+		return false;
+	RelationGetExclusionInfo(index, &operators, &functions, &strategies);
+	return has_unsafe_function(functions,
+							   IndexRelationGetNumberOfKeyAttributes(index));
+}
+
+/* Expressions, predicates and operators of indexes. */
 static const char *
 index_reason(Relation relation)
 {
@@ -259,7 +373,8 @@ index_reason(Relation relation)
 		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
 
 		if (is_unsafe((Node *) RelationGetIndexExpressions(index)) ||
-			is_unsafe((Node *) RelationGetIndexPredicate(index)))
+			is_unsafe((Node *) RelationGetIndexPredicate(index)) ||
+			has_unsafe_operators(index))
 			reason = psprintf("index \"%s\" is parallel unsafe",
 							  RelationGetRelationName(index));
 		index_close(index, AccessShareLock);
@@ -275,11 +390,16 @@ static const char *
 partition_reason(Relation relation)
 {
 	PartitionKey key;
+	bool		unsafe;
+	int			i;
 
 	if (relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		return NULL;
 	key = RelationGetPartitionKey(relation);
-	if (is_unsafe((Node *) get_partition_exprs(key)))
+	unsafe = is_unsafe((Node *) get_partition_exprs(key));
+	for (i = 0; i < get_partition_natts(key); i++)
+		unsafe |= has_unsafe_function(&key->partsupfunc[i].fn_oid, 1);
+	if (unsafe)
 		return psprintf("partition key of \"%s\" is parallel unsafe",
 						RelationGetRelationName(relation));
 	return NULL;
@@ -365,36 +485,60 @@ insert_select_is_insert(PlannerInfo *root)
 	return topmost(root)->parse->commandType == CMD_INSERT;
 }
 
+/* Why one query level may not be planned below a parallel INSERT. */
+static const char *
+level_reason(PlannerInfo *root)
+{
+	const char *reason = NULL;
+	int			i;
+
+	if (max_parallel_hazard(root->parse) == PROPARALLEL_UNSAFE)
+		return "the statement or a default of the target has a parallel unsafe expression";
+	if (has_unsafe_domain((Node *) root->parse, NIL))
+		return "a domain in the statement has a parallel unsafe check";
+	/* the columns of the members of UNION ALL, which have left the query */
+	if (is_unsafe((Node *) root->append_rel_list))
+		return "the statement has a parallel unsafe expression";
+
+	/* subqueries that have been planned; the others are whole in our query */
+	for (i = 1; i < root->simple_rel_array_size && reason == NULL; i++)
+	{
+		RelOptInfo *rel = root->simple_rel_array[i];
+
+		if (rel != NULL && rel->subroot != NULL)
+			reason = level_reason(rel->subroot);
+	}
+	return reason;
+}
+
 /*
  * Does the statement have an expression that must not run in parallel mode, not
  * even in the leader?  Sublinks have become plans by now, which say only whether
- * workers may run them: what they were made of is looked at instead.
+ * workers may run them: what they were made of is looked at instead.  `root` is
+ * the level that is being planned.
  */
 static const char *
 expression_reason(PlannerInfo *root)
 {
-	List	   *parses = list_make1(root->parse);
+	List	   *subroots = root->glob->subroots;
+	const char *reason = NULL;
 	ListCell   *lc;
 
-	foreach(lc, root->glob->subroots)
-		parses = lappend(parses, ((PlannerInfo *) lfirst(lc))->parse);
-	foreach(lc, parses)
+	for (; root != NULL && reason == NULL; root = root->parent_root)
+		reason = level_reason(root);
+	foreach(lc, subroots)
 	{
-		if (max_parallel_hazard(lfirst(lc)) == PROPARALLEL_UNSAFE)
-			return "the statement or a default of the target has a parallel unsafe expression";
-		if (has_unsafe_domain(lfirst(lc), NULL))
-			return "a domain in the statement has a parallel unsafe check";
+		if (reason == NULL)
+			reason = level_reason(lfirst(lc));
 	}
-	if (is_unsafe((Node *) root->append_rel_list))
-		return "the statement has a parallel unsafe expression";
-	return NULL;
+	return reason;
 }
 
 /* Why this INSERT may not be parallel. */
 static const char *
 statement_reason(PlannerInfo *root)
 {
-	const Query *parse = root->parse;
+	const Query *parse = topmost(root)->parse;
 	RangeTblEntry *target = rt_fetch(parse->resultRelation, parse->rtable);
 	const char *reason;
 	ListCell   *lc;
@@ -410,8 +554,7 @@ statement_reason(PlannerInfo *root)
 	{
 		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
 
-		/* what is left of a view that was the target */
-		if (rte->rtekind == RTE_RELATION && rte->relkind == RELKIND_VIEW)
+		if (compat_is_target_view(rte))
 			return "the target is a view";
 	}
 	reason = expression_reason(root);
@@ -440,7 +583,7 @@ insert_select_plan_reason(PlannerInfo *root, RelOptInfo *rel)
 	if (!is_parallel_safe(root, (Node *) rel->baserestrictinfo) ||
 		!is_parallel_safe(root, (Node *) rel->reltarget->exprs))
 		return "a filter or an output column cannot be evaluated by a worker";
-	return statement_reason(topmost(root));
+	return statement_reason(root);
 }
 
 /*
@@ -449,13 +592,13 @@ insert_select_plan_reason(PlannerInfo *root, RelOptInfo *rel)
  * Gather then passes the rows of the leader's own scan through.
  */
 const char *
-insert_select_begin(EState *estate)
+insert_select_begin(ForeignScanState *node)
 {
-	PlannedStmt *stmt = estate->es_plannedstmt;
+	PlannedStmt *stmt = node->ss.ps.state->es_plannedstmt;
 	const char *reason = NULL;
 	ListCell   *lc;
 
-	if (stmt->commandType != CMD_INSERT || !stmt->parallelModeNeeded ||
+	if (stmt->commandType != CMD_INSERT || !node->ss.ps.plan->parallel_aware ||
 		IsParallelWorker())
 		return NULL;
 	if (!insert_select_enabled)
@@ -470,11 +613,10 @@ insert_select_begin(EState *estate)
 			break;
 		reason = target_reason(rte->relid);
 	}
+	/* The plan may be a cached one, that another time can be parallel again. */
+	stmt->parallelModeNeeded = reason == NULL;
 	if (reason != NULL)
-	{
-		stmt->parallelModeNeeded = false;
 		return reason;
-	}
 	(void) GetCurrentTransactionId();
 	(void) GetCurrentCommandId(true);
 	return NULL;
@@ -497,8 +639,6 @@ insert_select_decodes_safely(RelOptInfo *rel, Oid relid)
 	{
 		AttrNumber	attnum = member + FirstLowInvalidHeapAttributeNumber;
 		Oid			type;
-		Oid			function;
-		Oid			ioparam;
 
 		if (attnum == InvalidAttrNumber)
 			type = get_rel_type_id(relid);
@@ -506,10 +646,7 @@ insert_select_decodes_safely(RelOptInfo *rel, Oid relid)
 			type = get_atttype(relid, attnum);
 		else
 			continue;
-		if (type_hazard(type) != PROPARALLEL_SAFE)
-			return false;
-		getTypeInputInfo(type, &function, &ioparam);
-		if (func_parallel(function) != PROPARALLEL_SAFE)
+		if (type_hazard(type, true, NIL) != PROPARALLEL_SAFE)
 			return false;
 	}
 	return true;

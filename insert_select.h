@@ -17,7 +17,7 @@ extern bool insert_select_enabled;
 extern bool insert_select_is_insert(PlannerInfo *root);
 extern const char *insert_select_plan_reason(PlannerInfo *root,
 											 RelOptInfo *rel);
-extern const char *insert_select_begin(EState *estate);
+extern const char *insert_select_begin(ForeignScanState *node);
 extern bool insert_select_decodes_safely(RelOptInfo *rel, Oid relid);
 
 #endif							/* TIDRANGE_INSERT_SELECT_H */

@@ -152,7 +152,7 @@ scan_begin(ForeignScanState *node, int eflags)
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 
-	reason = insert_select_begin(node->ss.ps.state);
+	reason = insert_select_begin(node);
 	if (reason != NULL)
 		scan->plan.serial_reason = reason;
 	scan->pool = connection_pool(effective_user(node),

@@ -173,6 +173,7 @@ extern void scan_push_error_context(TidrangeScan *scan,
 extern void scan_add_counters(ScanCounters *sum, const ScanCounters *counters);
 
 /* scan_streams.c */
+extern int	scan_connection_patience;
 extern TupleTableSlot *scan_next(ForeignScanState *node);
 extern void scan_init_streams(TidrangeScan *scan);
 extern void scan_close_streams(TidrangeScan *scan);

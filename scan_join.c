@@ -228,8 +228,11 @@ scan_extra_connection(TidrangeScan *scan)
 	WaitLimits	limits = connection_limits(SCAN_SPARE_CONNECTION_MS);
 	RemoteError error = {0};
 	bool		retry;
-	Connection *conn = try_connection(scan, &limits, &error, &retry);
+	Connection *conn;
 
+	limits.stop = scan_stop_requested;
+	limits.stop_arg = scan;
+	conn = try_connection(scan, &limits, &error, &retry);
 	if (conn == NULL)
 		ereport(DEBUG1,
 				(errmsg_internal("tidrange_fdw: no further connection: %s",

@@ -28,10 +28,13 @@
 #include "scan.h"
 #include "utils/memutils.h"
 
-/* Another stream is worth its connection after that much waiting, ... */
-#define STARVED_SECONDS		0.05
+/*
+ * GUC tidrange_fdw.connection_patience: another stream is worth its connection
+ * after that many milliseconds of waiting, ...
+ */
+int			scan_connection_patience = 50;
 
-/* ... if it was that part of the time. */
+/* ... if they were that part of the time. */
 #define STARVED_FRACTION	0.25
 
 /* ----------
@@ -43,12 +46,12 @@
 void
 scan_init_streams(TidrangeScan *scan)
 {
+	int			n = Max(scan->plan.connections, scan->options.connections);
 	int			i;
 
-	int			n = Max(scan->plan.connections, scan->options.connections);
-
-	scan->streams = palloc0(Max(n, 1) * sizeof(ScanStream));
-	for (i = 0; i < Max(n, 1); i++)
+	n = Max(n, 1);
+	scan->streams = palloc0(n * sizeof(ScanStream));
+	for (i = 0; i < n; i++)
 		scan->streams[i].scan = scan;
 	scan->nstreams = 1;
 }
@@ -216,8 +219,11 @@ is_starved(TidrangeScan *scan)
 	instr_time	now;
 
 	if (scan->nstreams >= scan->max_streams || !scan->remote.chunked ||
-		scan->starved < STARVED_SECONDS || claim_exhausted(scan->claim))
+		scan->starved * 1000 < scan_connection_patience ||
+		claim_exhausted(scan->claim))
 		return false;
+	if (scan_connection_patience == 0)
+		return true;
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, scan->joined_at);
 	return scan->starved >= STARVED_FRACTION * INSTR_TIME_GET_DOUBLE(now);
@@ -227,6 +233,7 @@ is_starved(TidrangeScan *scan)
 static bool
 add_stream(TidrangeScan *scan)
 {
+	ScanStream *ss = &scan->streams[scan->nstreams];
 	Connection *conn = scan_extra_connection(scan);
 
 	scan->starved = 0;
@@ -236,11 +243,16 @@ add_stream(TidrangeScan *scan)
 		scan->max_streams = scan->nstreams;
 		return false;
 	}
-	scan->streams[scan->nstreams].pace = scan->streams[0].pace;
-	scan->streams[scan->nstreams].pace.last_blocks = 0;
-	if (!begin_chunk(scan, &scan->streams[scan->nstreams], conn))
-		return false;
+	ss->pace = scan->streams[0].pace;
+	ss->pace.last_blocks = 0;
+	/* It counts before it borrows: an error has to take the connection back. */
 	scan->current = scan->nstreams++;
+	if (!begin_chunk(scan, ss, conn))
+	{
+		scan->current = 0;
+		scan->nstreams--;
+		return false;
+	}
 	scan->counters.streams = Max(scan->counters.streams, scan->nstreams);
 	return true;
 }
@@ -332,6 +344,11 @@ turn(TidrangeScan *scan, int *tried)
 {
 	int			i;
 
+	if (is_starved(scan) && add_stream(scan))
+	{
+		*tried = 0;
+		return true;
+	}
 	if (++*tried < scan->nstreams)
 	{
 		for (i = 1; i < scan->nstreams; i++)
@@ -346,8 +363,6 @@ turn(TidrangeScan *scan, int *tried)
 		}
 	}
 	*tried = 0;
-	if (is_starved(scan) && add_stream(scan))
-		return true;
 	return wait_for_any(scan);
 }
 
@@ -395,6 +410,8 @@ next_row(TidrangeScan *scan, TupleTableSlot *slot)
 				return slot;
 			case STREAM_END:
 				finish_chunk(scan, ss, conn);
+				/* chunks without rows may follow each other without a wait */
+				CHECK_FOR_INTERRUPTS();
 				tried = 0;
 				/* nobody is to wait for ever while another one is fast */
 				if (has_other_chunk(scan) &&

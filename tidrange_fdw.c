@@ -50,6 +50,11 @@ _PG_init(void)
 							 NULL,
 							 &insert_select_enabled, true, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("tidrange_fdw.connection_patience",
+							"Waits that long for a remote server before another connection is opened.",
+							"0 opens one whenever there is a wait.",
+							&scan_connection_patience, 50, 0, 60000,
+							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("tidrange_fdw");
 }
 
