@@ -15,6 +15,8 @@ OBJS = \
 	remote_table.o \
 	remote_leaves.o \
 	size.o \
+	unique.o \
+	width.o \
 	plan.o \
 	insert_select.o \
 	connection_pool.o \

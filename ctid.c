@@ -196,6 +196,68 @@ cut_to_array(CtidRange *range, Datum value)
 	cut(range, first, beyond);
 }
 
+/* Cut the range by one qual with this value. */
+static void
+cut_to_value(CtidRange *range, CtidOperator operator, Datum value, bool isnull)
+{
+	ItemPointer tid = (ItemPointer) DatumGetPointer(value);
+	uint64		block;
+
+	if (isnull)
+	{
+		cut(range, 0, 0);
+		return;
+	}
+	if (operator == CTID_ANY)
+	{
+		cut_to_array(range, value);
+		return;
+	}
+	block = ItemPointerGetBlockNumberNoCheck(tid);
+	switch (operator)
+	{
+		case CTID_LESS:
+			/* no row has offset 0 */
+			cut(range, 0, ItemPointerGetOffsetNumberNoCheck(tid) == 0 ?
+				block : block + 1);
+			break;
+		case CTID_LESS_EQUAL:
+			cut(range, 0, block + 1);
+			break;
+		case CTID_EQUAL:
+			cut(range, block, block + 1);
+			break;
+		default:
+			cut(range, block, PG_UINT64_MAX);
+	}
+}
+
+/*
+ * The share of the relation's blocks that the quals leave, as far as the planner
+ * knows: from constants.
+ */
+double
+ctid_planned_fraction(RelOptInfo *rel, List *clauses)
+{
+	CtidRange	range = {0, Max(rel->pages, 1)};
+	double		all = range.beyond;
+	List	   *operators;
+	List	   *exprs;
+	ListCell   *lc_operator;
+	ListCell   *lc_expr;
+
+	ctid_extract(rel, clauses, &operators, &exprs);
+	forboth(lc_operator, operators, lc_expr, exprs)
+	{
+		Const	   *value = lfirst(lc_expr);
+
+		if (IsA(value, Const))
+			cut_to_value(&range, lfirst_int(lc_operator), value->constvalue,
+						 value->constisnull);
+	}
+	return range.first < range.beyond ? (range.beyond - range.first) / all : 0;
+}
+
 /*
  * The blocks that can hold rows for the present values.  Nothing can: beyond is
  * not larger than first.
@@ -212,37 +274,8 @@ ctid_range(List *operators, List *states, ExprContext *econtext)
 		bool		isnull;
 		Datum		value = ExecEvalExpr((ExprState *) lfirst(lc_state),
 										 econtext, &isnull);
-		ItemPointer tid;
-		uint64		block;
 
-		if (isnull)
-		{
-			cut(&range, 0, 0);
-			continue;
-		}
-		if (lfirst_int(lc_operator) == CTID_ANY)
-		{
-			cut_to_array(&range, value);
-			continue;
-		}
-		tid = (ItemPointer) DatumGetPointer(value);
-		block = ItemPointerGetBlockNumberNoCheck(tid);
-		switch (lfirst_int(lc_operator))
-		{
-			case CTID_LESS:
-				/* no row has offset 0 */
-				cut(&range, 0, ItemPointerGetOffsetNumberNoCheck(tid) == 0 ?
-					block : block + 1);
-				break;
-			case CTID_LESS_EQUAL:
-				cut(&range, 0, block + 1);
-				break;
-			case CTID_EQUAL:
-				cut(&range, block, block + 1);
-				break;
-			default:
-				cut(&range, block, PG_UINT64_MAX);
-		}
+		cut_to_value(&range, lfirst_int(lc_operator), value, isnull);
 	}
 	return range;
 }

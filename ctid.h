@@ -20,6 +20,7 @@ typedef struct CtidRange
 
 extern void ctid_extract(RelOptInfo *rel, List *clauses,
 						 List **operators, List **exprs);
+extern double ctid_planned_fraction(RelOptInfo *rel, List *clauses);
 extern CtidRange ctid_range(List *operators, List *states, ExprContext *econtext);
 
 #endif							/* TIDRANGE_CTID_H */

@@ -28,7 +28,6 @@
 
 #include "access/sysattr.h"
 #include "access/table.h"
-#include "codec.h"
 #include "compat.h"
 #include "ctid.h"
 #include "deparse.h"
@@ -46,8 +45,10 @@
 #include "plan.h"
 #include "shippable.h"
 #include "size.h"
+#include "unique.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "width.h"
 
 /* Blocks of an adaptive chunk, for how many participants find work. */
 #define PLANNED_CHUNK_BLOCKS	64
@@ -67,6 +68,9 @@
 
 /* Cost of a leaf, in starts of a scan. */
 #define LEAF_STARTUP_FACTOR		3
+
+/* What a look-up costs of fdw_startup_cost, since the connection is open. */
+#define LOOKUP_SHARE		0.2
 
 /* A larger LIMIT limits nothing, and a sum with OFFSET could overflow. */
 #define MAX_SENT_LIMIT			1e15
@@ -90,6 +94,7 @@ typedef struct PlanRelInfo
 	Cost		decode_cost;	/* of a row, beyond fdw_tuple_cost */
 	double		toast_pages;	/* to be read along with the rows; or 0 */
 	Cost		toast_cost;		/* of one row's part of them */
+	double		block_share;	/* of the blocks: what ctid quals leave */
 } PlanRelInfo;
 
 /* Positions in fdw_private. */
@@ -138,6 +143,8 @@ set_size(RelOptInfo *rel, Oid relid, const RemoteSize *size)
 	rel->pages = (BlockNumber) Min(size->pages, (double) MaxBlockNumber);
 	if (size->tuples >= 0 && size->tuples_pages > 0)
 		rel->tuples = size->tuples / size->tuples_pages * size->pages;
+	else if (size->planned)
+		rel->tuples = size->tuples;
 	else if (size->pages > 0)
 		rel->tuples = tuples_by_width(relid, size->pages);
 	else
@@ -238,7 +245,22 @@ wants_estimate(RelOptInfo *rel, const PlanRelInfo *info)
 {
 	if (info->options.use_remote_estimate >= 0)
 		return info->options.use_remote_estimate > 0;
-	return rel->pages + info->toast_pages >= min_parallel_table_scan_size;
+	/* a view is as large as its rows */
+	return Max(rel->pages + info->toast_pages,
+			   rel->tuples * info->size.width / BLCKSZ) >=
+		min_parallel_table_scan_size;
+}
+
+/* The remote's plan of a whole view, for a part as well: a qual may spare nothing. */
+static void
+take_plan_of_view(PlannerInfo *root, RelOptInfo *rel, PlanRelInfo *info)
+{
+	info->estimated = true;
+	info->estimate.startup_cost = info->size.startup_cost;
+	info->estimate.total_cost = info->size.total_cost;
+	info->estimate.rows = rel->tuples *
+		clauselist_selectivity(root, info->remote_quals, rel->relid,
+							   JOIN_INNER, NULL);
 }
 
 /* How many rows pass the remote quals, and how many the others as well. */
@@ -248,6 +270,8 @@ set_rows(PlannerInfo *root, RelOptInfo *rel, Oid relid, PlanRelInfo *info)
 	if (info->remote_quals != NIL && wants_estimate(rel, info))
 		info->estimated = ask_estimate(root, rel, relid, info,
 									   info->remote_quals, &info->estimate);
+	if (!info->estimated && info->size.planned)
+		take_plan_of_view(root, rel, info);
 	set_baserel_size_estimates(root, rel);
 	if (info->estimated)
 	{
@@ -280,53 +304,6 @@ refuse_row_locks(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 				 errdetail("Remote tables are only read.")));
 }
 
-/* The share of a column of varying width in the remote's bytes. */
-static double
-varlena_width(RelOptInfo *rel, Oid relid)
-{
-	Relation	relation = table_open(relid, NoLock);
-	TupleDesc	desc = RelationGetDescr(relation);
-	int			n = 0;
-	int			i;
-
-	for (i = 0; i < desc->natts; i++)
-	{
-		if (!TupleDescAttr(desc, i)->attisdropped &&
-			TupleDescAttr(desc, i)->attlen < 0)
-			n++;
-	}
-	table_close(relation, NoLock);
-	return (double) rel->pages * BLCKSZ / Max(rel->tuples, 1) / Max(n, 1);
-}
-
-/*
- * Cost of decoding a row beyond what fdw_tuple_cost stands for: columns that go
- * through a function, at 8 bytes for an operator's cost (bench/decode).
- */
-static Cost
-decode_cost(RelOptInfo *rel, Oid relid)
-{
-	double		guess = varlena_width(rel, relid);
-	Cost		cost = 0;
-	ListCell   *lc;
-
-	foreach(lc, rel->reltarget->exprs)
-	{
-		Var		   *var = lfirst(lc);
-		double		width;
-
-		if (!IsA(var, Var) || var->varno != rel->relid || var->varattno <= 0 ||
-			!codec_is_costly_type(var->vartype))
-			continue;
-		width = get_attavgwidth(relid, var->varattno);
-		if (width <= 0)
-			width = get_typlen(var->vartype) < 0 ? guess :
-				get_typavgwidth(var->vartype, var->vartypmod);
-		cost += cpu_operator_cost * (1 + width / 8.0);
-	}
-	return cost;
-}
-
 /*
  * GetForeignRelSize.
  */
@@ -343,9 +320,14 @@ plan_rel_size(PlannerInfo *root, RelOptInfo *rel, Oid relid)
 		remote_table_only_size(&info->size);
 	set_size(rel, relid, &info->size);
 	set_toast(rel, relid, info);
+	unique_show(rel, relid, info->size.unique_columns);
 	classify_quals(root, rel, info);
+	/* each leaf of a parent has such blocks of its own */
+	info->block_share = info->size.known && info->size.leaves > 1 ? 1 :
+		ctid_planned_fraction(rel, get_actual_clauses(info->remote_quals));
 	set_rows(root, rel, relid, info);
-	info->decode_cost = decode_cost(rel, relid);
+	width_set(rel, relid, &info->size);
+	info->decode_cost = width_decode_cost(rel, relid, &info->size);
 }
 
 /* ----------
@@ -386,15 +368,15 @@ static Cost
 scan_cost(RelOptInfo *rel, const PlanRelInfo *info, double sessions,
 		  double participants, Cost *startup)
 {
-	Cost		disk = rel->pages * seq_page_cost;
+	Cost		disk = rel->pages * info->block_share * seq_page_cost;
 	Cost		cpu;
 
 	*startup = info->options.fdw_startup_cost + info->remote_cost.startup +
 		info->local_cost.startup;
 
 	/* the remote looks at every row, we at those that it sends */
-	cpu = rel->tuples * (cpu_tuple_cost + info->remote_cost.per_tuple) /
-		sessions;
+	cpu = rel->tuples * info->block_share *
+		(cpu_tuple_cost + info->remote_cost.per_tuple) / sessions;
 	cpu += transfer_cost(info, info->rows_sent) / participants;
 	return *startup + disk + cpu;
 }
@@ -408,6 +390,23 @@ estimated_cost(const PlanRelInfo *info, const RemoteEstimate *estimate,
 		info->local_cost.startup;
 	return info->options.fdw_startup_cost + info->local_cost.startup +
 		estimate->total_cost + transfer_cost(info, estimate->rows);
+}
+
+/*
+ * Cost of one of many look-ups.  Core counts the startup cost again for each outer
+ * row, but the connection is open after the first: a round trip is left, and a
+ * statement to be parsed and planned.  A share of fdw_startup_cost stands for
+ * these, so that who raises it for a remote that is far away has fewer look-ups.
+ */
+static Cost
+lookup_cost(const PlanRelInfo *info, const RemoteEstimate *estimate,
+			Cost *startup)
+{
+	Cost		spared = info->options.fdw_startup_cost * (1 - LOOKUP_SHARE);
+	Cost		total = estimated_cost(info, estimate, startup);
+
+	*startup -= spared;
+	return total - spared;
 }
 
 /* Core's get_parallel_divisor (costsize.c), which is static there. */
@@ -435,7 +434,7 @@ planned_chunks(RelOptInfo *rel, const PlanRelInfo *info)
 	double		pages = rel->pages + (info->options.chunk_blocks > 0 ?
 									  0 : info->toast_pages);
 
-	return ceil(Max(pages, 1) / chunk);
+	return ceil(Max(ceil(pages * info->block_share), 1) / chunk);
 }
 
 /* How many workers a chunked scan should have; 0: none. */
@@ -446,8 +445,10 @@ planned_workers(RelOptInfo *rel, const PlanRelInfo *info)
 	int			workers = info->options.parallel_workers;
 
 	if (workers < 0)
-		workers = compute_parallel_worker(rel, rel->pages + info->toast_pages,
-										  -1, max_parallel_workers_per_gather);
+		workers = compute_parallel_worker(rel,
+										  (rel->pages + info->toast_pages) *
+										  info->block_share, -1,
+										  max_parallel_workers_per_gather);
 	workers = Min(workers, max_parallel_workers_per_gather);
 
 	/* More participants than chunks would connect for nothing. */
@@ -676,7 +677,7 @@ add_parameterized_paths(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 		}
 		if (!ask_estimate(root, rel, relid, info, quals, &estimate))
 			return;
-		total = estimated_cost(info, &estimate, &startup);
+		total = lookup_cost(info, &estimate, &startup);
 		/* All paths with these outer relations must agree on the rows. */
 		ppi->ppi_rows =
 			clamp_row_est(estimate.rows *

@@ -282,6 +282,13 @@ remote_table_column(RemoteTable *table, const char *name)
 	return NULL;
 }
 
+/* Is this a relation of which only the remote's planner knows the size? */
+bool
+remote_table_has_no_blocks(const RemoteSize *size)
+{
+	return size->kind == RELKIND_VIEW || size->kind == RELKIND_FOREIGN_TABLE;
+}
+
 /*
  * The plan-time question, for any number of qualified names at once.  A name
  * that means nothing on the remote gives no row: planning does not fail.
@@ -298,7 +305,16 @@ remote_table_size_sql(StringInfo buf, List *names)
 						   "tree.toast_bytes / current_setting('block_size')::bigint, "
 						   "tree.own_bytes / current_setting('block_size')::bigint, "
 						   "tree.own_toast_bytes / current_setting('block_size')::bigint, "
-						   "tree.leaves, c.relkind = 'p' AND NOT " HAS_SUBPARENTS " "
+						   "tree.leaves, c.relkind = 'p' AND NOT " HAS_SUBPARENTS ", "
+						   "(SELECT sum(s.avg_width) FROM pg_stats s "
+						   "WHERE s.schemaname = n.nspname AND s.tablename = c.relname "
+						   "AND s.inherited = (c.relkind = 'p')), "
+	/* of a parent of the old kind, children are not part of the index */
+						   "(SELECT string_agg(a.attname, E'\\n') FROM pg_index x "
+						   "JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0] "
+						   "WHERE x.indrelid = c.oid AND x.indisunique AND x.indisvalid "
+						   "AND x.indnatts = 1 AND x.indkey[0] > 0 AND x.indpred IS NULL "
+						   "AND (c.relkind <> 'r' OR NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid))) "
 						   "FROM (VALUES ");
 	foreach(lc, names)
 	{
@@ -309,6 +325,7 @@ remote_table_size_sql(StringInfo buf, List *names)
 	}
 	appendStringInfoString(buf,
 						   ") v(i, name) JOIN pg_class c ON c.oid = to_regclass(v.name) "
+						   "JOIN pg_namespace n ON n.oid = c.relnamespace "
 						   "LEFT JOIN pg_am am ON am.oid = c.relam, LATERAL ("
 						   "WITH RECURSIVE t AS (SELECT c.oid UNION "
 						   "SELECT i.inhrelid FROM t JOIN pg_inherits i ON i.inhparent = t.oid) "
@@ -347,6 +364,9 @@ remote_table_parse_size(PGresult *result, int row, RemoteSize *size)
 		size->tuples = strtod(PQgetvalue(result, row, 7), NULL);
 		size->tuples_pages = strtod(PQgetvalue(result, row, 8), NULL);
 	}
+	size->width = strtod(PQgetvalue(result, row, 14), NULL);
+	if (!PQgetisnull(result, row, 15))
+		size->unique_columns = pstrdup(PQgetvalue(result, row, 15));
 	return atoi(PQgetvalue(result, row, 5));
 }
 

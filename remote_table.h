@@ -91,6 +91,11 @@ typedef struct RemoteSize
 	double		own_tuples_pages;
 	double		leaves;			/* relations that have rows of their own */
 	bool		flat;			/* partitioned, and no partition is */
+	double		width;			/* of a row's columns together; 0: unknown */
+	char	   *unique_columns; /* one name a line; NULL: none */
+	bool		planned;		/* what has no blocks: the remote's planner ... */
+	double		startup_cost;	/* ... expects this */
+	double		total_cost;
 	int			server_version;
 } RemoteSize;
 
@@ -106,6 +111,7 @@ extern RemoteColumn *remote_table_column(RemoteTable *table,
 extern const char *remote_table_kind_reason(char kind, bool is_heap,
 											bool has_children,
 											int server_version);
+extern bool remote_table_has_no_blocks(const RemoteSize *size);
 extern void remote_table_size_sql(StringInfo buf, List *names);
 extern int	remote_table_parse_size(PGresult *result, int row,
 									RemoteSize *size);

@@ -25,8 +25,10 @@
 #include "connection.h"
 #include "deparse.h"
 #include "miscadmin.h"
+#include "option.h"
 #include "size.h"
 #include "utils/hsearch.h"
+#include "utils/memutils.h"
 
 /* An answer is used this long, and a missing one not asked for again. */
 #define FRESH_MS		60000
@@ -200,18 +202,24 @@ ask(ConnectionPool *pool, const char *question)
 	return NULL;
 }
 
-/* The result with the answer among those of the message. */
+/* The n-th answer among the results of the message, from 0. */
 static PGresult *
-answer(Connection *conn)
+nth_answer(Connection *conn, int n)
 {
 	int			i;
 
 	for (i = 0; i < conn->nresults; i++)
 	{
-		if (PQresultStatus(conn->results[i]) == PGRES_TUPLES_OK)
+		if (PQresultStatus(conn->results[i]) == PGRES_TUPLES_OK && n-- == 0)
 			return conn->results[i];
 	}
 	return NULL;
+}
+
+static PGresult *
+answer(Connection *conn)
+{
+	return nth_answer(conn, 0);
 }
 
 /* May some blocks be read to learn how many rows they hold? */
@@ -287,6 +295,93 @@ sample_rows(ConnectionPool *pool, List *relids)
 		connection_clear_results(conn);
 }
 
+/* (cost=0.29..8.31 rows=1 width=36), at the end of a plan's first line */
+static bool
+parse_costs(PGresult *explained, RemoteEstimate *estimate)
+{
+	const char *costs;
+
+	if (explained == NULL || PQntuples(explained) == 0)
+		return false;
+	costs = strstr(PQgetvalue(explained, 0, 0), "(cost=");
+	return costs != NULL &&
+		sscanf(costs, "(cost=%lf..%lf rows=%lf width=%lf",
+			   &estimate->startup_cost, &estimate->total_cost,
+			   &estimate->rows, &estimate->width) == 4;
+}
+
+/* Has the user forbidden to ask for plans of this table? */
+static bool
+plans_are_refused(Oid relid)
+{
+	TableOptions options;
+
+	option_resolve_table(relid, &options);
+	return options.use_remote_estimate == 0;
+}
+
+/*
+ * Views and the like: the remote's planner is asked what reading all of it would
+ * be, in one message for all of them.
+ */
+static void
+plan_views(ConnectionPool *pool, List *relids)
+{
+	StringInfoData sql;
+	List	   *asked = NIL;
+	Connection *conn;
+	ListCell   *lc;
+	int			i = 0;
+
+	initStringInfo(&sql);
+	foreach(lc, relids)
+	{
+		Oid			relid = lfirst_oid(lc);
+		RemoteSize *size = &size_entry(relid)->size;
+
+		if (!size->known || !remote_table_has_no_blocks(size) ||
+			plans_are_refused(relid))
+			continue;
+		appendStringInfo(&sql, "%sEXPLAIN SELECT * FROM %s",
+						 asked == NIL ? "" : "; ",
+						 deparse_foreign_table(relid));
+		asked = lappend_oid(asked, relid);
+	}
+	if (asked == NIL)
+		return;
+	conn = ask(pool, sql.data);
+	if (conn == NULL)
+		return;
+	foreach(lc, asked)
+	{
+		RemoteSize *size = &size_entry(lfirst_oid(lc))->size;
+		RemoteEstimate estimate;
+
+		if (!parse_costs(nth_answer(conn, i++), &estimate))
+			continue;
+		size->planned = true;
+		size->tuples = estimate.rows;
+		size->width = estimate.width;
+		size->startup_cost = estimate.startup_cost;
+		size->total_cost = estimate.total_cost;
+	}
+	connection_clear_results(conn);
+}
+
+/* Keep an answer for the session. */
+static void
+remember(Oid relid, RemoteSize *size)
+{
+	RemoteSize *kept = &size_entry(relid)->size;
+
+	if (kept->unique_columns != NULL)
+		pfree(kept->unique_columns);
+	*kept = *size;
+	if (size->unique_columns != NULL)
+		kept->unique_columns = MemoryContextStrdup(TopMemoryContext,
+												   size->unique_columns);
+}
+
 /* Ask for these tables and remember the answers, or that there was none. */
 static void
 refresh(ConnectionPool *pool, List *relids)
@@ -308,10 +403,11 @@ refresh(ConnectionPool *pool, List *relids)
 		int			index = remote_table_parse_size(result, row, &size);
 
 		size.server_version = connection_server_version(conn);
-		size_entry(list_nth_oid(relids, index))->size = size;
+		remember(list_nth_oid(relids, index), &size);
 	}
 	connection_clear_results(conn);
 	sample_rows(pool, relids);
+	plan_views(pool, relids);
 }
 
 /* The sessions of the user who reads the table. */
@@ -337,17 +433,6 @@ size_lookup(PlannerInfo *root, RelOptInfo *rel, Oid relid, RemoteSize *size)
 	*size = size_entry(relid)->size;
 }
 
-/* (cost=0.29..8.31 rows=1 width=36), at the end of a plan's first line */
-static bool
-parse_costs(const char *line, RemoteEstimate *estimate)
-{
-	const char *costs = strstr(line, "(cost=");
-
-	return costs != NULL &&
-		sscanf(costs, "(cost=%lf..%lf rows=%lf", &estimate->startup_cost,
-			   &estimate->total_cost, &estimate->rows) == 3;
-}
-
 /*
  * What the remote's planner expects of `select_sql`.  False if it does not
  * answer.
@@ -357,17 +442,16 @@ size_estimate(RelOptInfo *rel, Oid relid, const char *select_sql,
 			  RemoteEstimate *estimate)
 {
 	Connection *conn;
-	PGresult   *result;
 	bool		found = false;
 
 	/* A remote that did not tell the size is not asked again so soon. */
 	if (IsParallelWorker() || !size_entry(relid)->size.known)
 		return false;
 	conn = ask(rel_pool(rel, relid), psprintf("EXPLAIN %s", select_sql));
-	result = conn ? answer(conn) : NULL;
-	if (result != NULL && PQntuples(result) > 0)
-		found = parse_costs(PQgetvalue(result, 0, 0), estimate);
 	if (conn != NULL)
+	{
+		found = parse_costs(answer(conn), estimate);
 		connection_clear_results(conn);
+	}
 	return found;
 }

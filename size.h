@@ -20,6 +20,7 @@ typedef struct RemoteEstimate
 	double		startup_cost;
 	double		total_cost;
 	double		rows;
+	double		width;
 } RemoteEstimate;
 
 extern bool size_estimate(RelOptInfo *rel, Oid relid, const char *select_sql,

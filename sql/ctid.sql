@@ -26,22 +26,26 @@ $$;
 
 EXPLAIN (VERBOSE, COSTS OFF) SELECT id FROM f.tids WHERE ctid >= '(2,0)' AND '(7,3)' > ctid;
 -- Which blocks a condition leaves, and whether it finds the rows that it finds in
--- the table itself, serial and parallel.
+-- the table itself, serial and parallel. The planner makes no workers for a block or
+-- none, so the values are also hidden from it, as results of an InitPlan.
 CREATE FUNCTION check_qual(qual text, OUT claimed bigint, OUT result text, OUT same bool)
 LANGUAGE plpgsql AS $$
 DECLARE
     total text := 'SELECT format(''%s %s %s'', count(*), min(ctid), max(ctid)) FROM tids t WHERE ' || qual;
+    hidden text := regexp_replace(total, $q$'(\([0-9,]+\))'$q$, $q$(SELECT '\1'::tid)$q$, 'g');
     serial text;
     parallel text;
+    from_hidden text;
 BEGIN
     SET LOCAL search_path = r, public;
     EXECUTE total INTO result;
     SET LOCAL search_path = f, public;
-    claimed := claimed(total);
+    claimed := claimed(hidden);
+    EXECUTE hidden INTO from_hidden;
     EXECUTE total INTO parallel;
     SET LOCAL max_parallel_workers_per_gather = 0;
     EXECUTE total INTO serial;
-    same := result = serial AND result = parallel;
+    same := result = serial AND result = parallel AND result = from_hidden;
     SET LOCAL max_parallel_workers_per_gather = 2;
 END
 $$;
