@@ -162,3 +162,48 @@ SELECT count(*) FROM pc_local WHERE id > (SELECT pc_restricted(min(n)) FROM f.pc
 SELECT show_plan('SELECT count(*), sum((SELECT count(*) FROM f.pc WHERE pc.id = pc_local.id AND pc.n = 7)) FROM pc_local WHERE id < 10', 'VERBOSE OFF');
 SELECT count(*), sum((SELECT count(*) FROM f.pc WHERE pc.id = pc_local.id AND pc.n = 7)) FROM pc_local WHERE id < 10;
 SELECT * FROM remote_sessions(1);
+
+-- any number of workers gives the same sum, before and after ANALYZE
+CREATE TABLE r.pc_few (id int, v text) WITH (fillfactor = 10, autovacuum_enabled = off);
+INSERT INTO r.pc_few SELECT i, repeat('x', 100) FROM generate_series(1, 300) i;
+SELECT import_far('pc_few');
+SELECT * FROM check_query('SELECT count(*), sum(id) FROM %s WHERE id > 0', 'r.pc_few', 'f.pc_few', '{1,2,3,4,5,6,7,8}');
+ANALYZE f.pc_few;
+SELECT * FROM check_query('SELECT count(*), sum(id) FROM %s WHERE id > 0', 'r.pc_few', 'f.pc_few', '{1,2,3,4,5,6,7,8}');
+
+-- partitions on two servers below one Parallel Append
+DO $$
+BEGIN
+    EXECUTE format('CREATE SERVER loopback_too FOREIGN DATA WRAPPER tidrange_fdw OPTIONS (host %L, port %L, dbname %L)',
+                   split_part(current_setting('unix_socket_directories'), ',', 1), current_setting('port'), current_database());
+END
+$$;
+CREATE USER MAPPING FOR CURRENT_USER SERVER loopback_too;
+CREATE TABLE r.pc_more AS SELECT id + 1000 AS id, v FROM r.pc_few;
+CREATE TABLE f.pc_both (id int, v text) PARTITION BY RANGE (id);
+ALTER TABLE f.pc_both ATTACH PARTITION f.pc_few FOR VALUES FROM (0) TO (1000);
+CREATE FOREIGN TABLE f.pc_more PARTITION OF f.pc_both FOR VALUES FROM (1000) TO (2000) SERVER loopback_too
+    OPTIONS (schema_name 'r', table_name 'pc_more', chunk_blocks '1', parallel_workers '4');
+CREATE VIEW r.pc_both AS SELECT * FROM r.pc_few UNION ALL SELECT * FROM r.pc_more;
+SET max_parallel_workers_per_gather = 4;
+SET enable_partitionwise_aggregate = on;
+SELECT show_plan('SELECT count(*) FROM f.pc_both', 'VERBOSE OFF');
+SELECT * FROM check_scan('r.pc_both', 'f.pc_both', '{4}');
+RESET enable_partitionwise_aggregate;
+SELECT show_plan('SELECT count(*) FROM f.pc_both', 'VERBOSE OFF');
+SELECT * FROM check_scan('r.pc_both', 'f.pc_both', '{1,4}');
+SELECT show_plan('SELECT * FROM f.pc_both ORDER BY id', 'VERBOSE OFF');
+SELECT * FROM check_query('SELECT array_agg(id) FROM (SELECT id FROM %s ORDER BY id) x', 'r.pc_both', 'f.pc_both', '{4}');
+SELECT tidrange_fdw_disconnect_all() IS NOT NULL AS done;
+
+-- whole rows that are null
+INSERT INTO r.pc_char VALUES (NULL, NULL);
+SELECT * FROM check_query('SELECT count(*) FROM %s t WHERE t IS NULL', 'r.pc_char', 'f.pc_char', '{}');
+SELECT * FROM check_query('SELECT count(*) FROM %s t WHERE t IS NOT NULL', 'r.pc_char', 'f.pc_char', '{}');
+SELECT * FROM check_query('SELECT t FROM %s t WHERE NOT (t IS NULL) AND ctid >= ''(0,1)''', 'r.pc_char', 'f.pc_char', '{}');
+
+-- rows have a price
+SELECT cost_of('SELECT * FROM f.pc_few', 0) AS cheap \gset
+ALTER SERVER loopback OPTIONS (ADD fdw_tuple_cost '1.2');
+SELECT round(cost_of('SELECT * FROM f.pc_few', 0) - :cheap) AS for_one_more_each;
+ALTER SERVER loopback OPTIONS (DROP fdw_tuple_cost);

@@ -103,9 +103,9 @@ is($session->query('SELECT id FROM big WHERE slow_here(id) LIMIT 1'), '7', 'LIMI
 cmp_ok($session->elapsed, '<', 20, '... without waiting for the other 500 seconds');
 $pair->remote_rests('... and nothing runs there afterwards');
 
-my $before = blocks_read();
-is($session->query('SELECT count(*) FROM (SELECT * FROM big LIMIT 5) x'), '5', 'LIMIT 5 with workers');
 $session->quit;
+my $before = blocks_read();
+is($pair->local_sql(TidrangeTest::workers(3) . 'SELECT count(*) FROM (SELECT * FROM big LIMIT 5) x'), '5', 'LIMIT 5 with workers');
 cmp_ok(blocks_read() - $before, '<=', 400, '... reads a small part of the table');
 
 # ----- two sides that sort differently ----------------------------------------------
@@ -136,12 +136,12 @@ SQL
 		qr/Merge Join.*Sort.*->  Foreign Scan on words a/s, 'merge join: our sort above the scan');
 	is($pair->local_sql("$merge $join"), $pair->local_sql($join), 'merge join and hash join agree');
 	is($pair->local_sql("$merge $join"), $pair->local_sql($join =~ s/words a/words_here a/r), '... with the copy');
-	is($pair->local_sql("$merge SELECT count(*) FROM words_c a JOIN words_here b ON a.w = b.w COLLATE \"C\""),
-		'738', 'merge join under C');
+	$join = 'SELECT count(*), sum(a.n) FROM words_c a JOIN words_here b ON a.w = b.w COLLATE "C"';
+	is($pair->local_sql("$merge $join"), $pair->local_sql($join =~ s/words_c a/words_here a/r), 'merge join under C');
 	unlike($pair->local_sql(q{EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM words WHERE w < 'b'}),
 		qr/Remote SQL:.*WHERE/, 'an order that the remote does not know is not sent');
 	like($pair->local_sql(q{EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM words_c WHERE w < 'b'}),
-		qr/Remote SQL:.*WHERE.*COLLATE pg_catalog\."C"/, 'that of C is, with its name');
+		qr/Remote SQL:.*WHERE.*COLLATE "C"/, 'that of C is, with its name');
 	foreach my $qual (q{w >= 'a' AND w < 'b'}, q{w LIKE 'a%'}, q{w > 'A' AND w <= 'e'}, q{w BETWEEN 'Ab' AND 'b'},
 		q{w = 'a-1'}, q{w = ANY ('{a,A,é}')}, q{w ILIKE 'AB%'}, q{upper(w) = 'É'}, q{w ~ '^[a-b]'}, q{NOT w < 'B'},
 		q{w COLLATE "C" < 'a'}, q{greatest(w, 'b') = 'b'}, q{w IS DISTINCT FROM 'a'}, q{starts_with(w, 'a-')},
