@@ -135,7 +135,7 @@ scan_open_connection(TidrangeScan *scan, const WaitLimits *limits,
 		return NULL;
 	if (snapshot_adopt(conn, &scan->ticket, limits, error))
 		return conn;
-	*retry = false;
+	*retry = error->sqlstate == ERRCODE_OUT_OF_MEMORY;
 	connection_close(conn);
 	return NULL;
 }
@@ -163,7 +163,7 @@ try_connection(TidrangeScan *scan, const WaitLimits *limits,
 	scan_fill_lock(scan, &lock);
 	if (snapshot_lock(conn, &lock, limits, error))
 		return conn;
-	/* Others may read on where the remote's lock table has no room for us. */
+	/* Others may read on where the remote's lock table is full. */
 	*retry = error->sqlstate == ERRCODE_LOCK_NOT_AVAILABLE ||
 		error->sqlstate == ERRCODE_OUT_OF_MEMORY;
 	if (conn->is_control)

@@ -339,6 +339,45 @@ is( $lookup->query('SET max_parallel_workers_per_gather = 3; SELECT count(*), su
 	'200|19900', 'a look-up and a scan of one table');
 $lookup->query('SELECT tidrange_fdw_disconnect_all()');
 
+# ----- few locks ----------------------------------------------------------------
+
+# The lock table of the source has room for one participant: the others leave their
+# part to it.
+$pair->remote_sql(<<'SQL');
+CREATE TABLE sixty (id int, v text) PARTITION BY RANGE (id);
+DO $$
+BEGIN
+    FOR i IN 0..59 LOOP
+        EXECUTE format('CREATE TABLE sixty_%s PARTITION OF sixty FOR VALUES FROM (%s) TO (%s)', i, i * 10, i * 10 + 10);
+    END LOOP;
+END
+$$;
+INSERT INTO sixty SELECT i, 'x' FROM generate_series(0, 599) i;
+SQL
+$pair->import_tables('sixty');
+$pair->local_sql("ALTER FOREIGN TABLE sixty OPTIONS (ADD chunk_blocks '1')");
+# (another session: this one does not ask for sizes after it had to wait above)
+my $crowd = $pair->session;
+$crowd->query(TidrangeTest::workers(3));
+is($crowd->query('SELECT count(*), sum(id) FROM sixty'), '600|179700', 'sixty leaves');
+$ddl->query(<<'SQL');
+DO $$
+BEGIN
+    FOR i IN 1..1000000 LOOP
+        PERFORM pg_advisory_lock(i);
+    END LOOP;
+EXCEPTION WHEN out_of_memory THEN
+    NULL;
+END
+$$;
+SELECT count(pg_advisory_unlock(i)) FROM generate_series(1, 90) i
+SQL
+my $crowded = $crowd->query('EXPLAIN (ANALYZE, VERBOSE, COSTS OFF) SELECT count(*) FROM sixty');
+like($crowded, qr/Blocks Claimed: 60\b.*Blocks Finished: 60\b/s, 'a full lock table: all is read');
+unlike($crowded, qr/Worker \d+: chunks=[1-9]/, 'by the one who got its locks');
+is($crowd->query('SELECT count(*), sum(id) FROM sixty'), '600|179700', 'exactly');
+$ddl->query('SELECT pg_advisory_unlock_all()');
+
 # ----- few sessions -------------------------------------------------------------
 
 $isolated->query('SELECT tidrange_fdw_disconnect_all()');
