@@ -59,13 +59,14 @@ relation_pool(Relation relation)
 						   GetForeignTable(RelationGetRelid(relation))->serverid);
 }
 
-/* Can TABLESAMPLE choose blocks of it? */
+/* Can TABLESAMPLE choose blocks of it?  It chooses in each leaf of a parent. */
 static bool
 has_blocks(const RemoteTable *table)
 {
+	if (remote_leaves_is_parent(table))
+		return table->nleaves > 0 && table->all_heaps;
 	return table->is_heap &&
-		(table->kind == RELKIND_RELATION || table->kind == RELKIND_MATVIEW) &&
-		!table->has_children;
+		(table->kind == RELKIND_RELATION || table->kind == RELKIND_MATVIEW);
 }
 
 /* count(*) of the relation, or of a sample of its blocks. */

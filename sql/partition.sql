@@ -155,3 +155,16 @@ SELECT reltuples FROM pg_class WHERE oid = 'f.pt'::regclass;
 -- many small leaves are read by one statement, unless they are large or free
 ALTER SERVER loopback OPTIONS (DROP fdw_startup_cost);
 EXPLAIN (COSTS OFF) SELECT * FROM f.pt_many;
+
+-- ANALYZE looks at some blocks of each leaf
+CREATE TABLE r.pt_sample (id int, v text) PARTITION BY RANGE (id);
+CREATE TABLE r.pt_sample_1 PARTITION OF r.pt_sample FOR VALUES FROM (0) TO (8000) WITH (fillfactor = 10, autovacuum_enabled = off);
+CREATE TABLE r.pt_sample_2 PARTITION OF r.pt_sample FOR VALUES FROM (8000) TO (10000) WITH (fillfactor = 10, autovacuum_enabled = off);
+INSERT INTO r.pt_sample SELECT i, repeat('x', 100) FROM generate_series(0, 9999) i;
+SELECT import_far('pt_sample');
+SET default_statistics_target = 1;
+ANALYZE f.pt_sample;
+SELECT reltuples BETWEEN 6000 AND 14000 AS about_right, relpages
+    FROM pg_class WHERE oid = 'f.pt_sample'::regclass;
+SELECT attname, n_distinct FROM pg_stats WHERE schemaname = 'f' AND tablename = 'pt_sample' ORDER BY 1;
+RESET default_statistics_target;
