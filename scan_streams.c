@@ -212,15 +212,21 @@ has_other_chunk(const TidrangeScan *scan)
 	return false;
 }
 
+/* Is there room for another stream, and something for it to read? */
+static bool
+may_grow(TidrangeScan *scan)
+{
+	return scan->nstreams < scan->max_streams && scan->remote.chunked &&
+		!claim_exhausted(scan->claim);
+}
+
 /* Has this process waited so much that another connection will help? */
 static bool
 is_starved(TidrangeScan *scan)
 {
 	instr_time	now;
 
-	if (scan->nstreams >= scan->max_streams || !scan->remote.chunked ||
-		scan->starved * 1000 < scan_connection_patience ||
-		claim_exhausted(scan->claim))
+	if (scan->starved * 1000 < scan_connection_patience || !may_grow(scan))
 		return false;
 	if (scan_connection_patience == 0)
 		return true;
@@ -288,16 +294,20 @@ static bool
 wait_for_any(TidrangeScan *scan)
 {
 	WaitEvent	event;
+	long		timeout = scan->shared ? CONNECTION_STOP_POLL_MS : -1;
 	instr_time	begin;
 	instr_time	end;
 
-	if (scan->shared != NULL && scan_stop_requested(scan))
+	if (scan_stop_requested(scan))
 		return false;
+	/* A remote that says nothing at all is the one that needs help most. */
+	if (may_grow(scan))
+		timeout = Max(Min(scan_connection_patience, CONNECTION_STOP_POLL_MS), 1);
 	if (scan->waits == NULL)
 		make_waits(scan);
 	INSTR_TIME_SET_CURRENT(begin);
-	if (WaitEventSetWait(scan->waits, scan->shared ? CONNECTION_STOP_POLL_MS : -1,
-						 &event, 1, PG_WAIT_EXTENSION) == 1)
+	if (WaitEventSetWait(scan->waits, timeout, &event, 1,
+						 PG_WAIT_EXTENSION) == 1)
 	{
 		if (event.events & WL_LATCH_SET)
 		{
