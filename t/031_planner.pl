@@ -52,7 +52,7 @@ my ($plan, $err) = $session->query('EXPLAIN (COSTS OFF) SELECT * FROM parts WHER
 is($err, '', '500 partitions, one shard away: planned');
 is(scalar(() = $plan =~ /Foreign Scan on part/g), 500, '... all of them');
 cmp_ok($session->elapsed, '<', WAIT_SECONDS, '... soon');
-is(logged($offset, qr/pg_relation_size/), 1, '... with one question');
+is(logged($offset, qr/statement: [^\n]*pg_relation_size/), 1, '... with one question');
 
 $session->query("SET plan_cache_mode = force_generic_plan; PREPARE p(int) AS SELECT count(*) FROM parts WHERE id = \$1");
 ($plan, $err) = $session->query('EXPLAIN (COSTS OFF) EXECUTE p(7)');
