@@ -40,16 +40,17 @@ open_table(ConnectionPool *pool, Oid relid)
 {
 	WaitLimits	limits = {0};
 	RemoteError error;
-	RemoteTable *table = snapshot_find_table(pool, relid, false);
+	SnapshotWish wish = {relid, false, true};
+	RemoteTable *table = snapshot_find_table(pool, &wish);
 
 	if (table != NULL)
 		return table;
 	if (connection_control(pool, &limits, &error) == NULL)
 		connection_report(ERROR, &error, pool, NULL);
 	if (pool->snapshot != NULL)
-		return snapshot_add_table(pool->control, relid);
-	snapshot_take(pool, relid, false, NIL);
-	return snapshot_find_table(pool, relid, false);
+		return snapshot_add_table(pool->control, &wish);
+	snapshot_take(pool, &wish, NIL);
+	return snapshot_find_table(pool, &wish);
 }
 
 static ConnectionPool *

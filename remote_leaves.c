@@ -42,8 +42,8 @@ enum
 };
 
 /*
- * One row for each relation with rows of its own, of all tables; for servers of
- * version 14 or later.  What cannot be divided comes first, since it would be
+ * One row for each relation with rows of its own, of the tables whose leaves are
+ * wanted; for servers of version 14 or later.  What cannot be divided comes first, since it would be
  * too late at the end, then the largest.  A leaf that inherits in several ways is
  * one leaf.  Temporary tables of other sessions are no leaves for anybody else.
  */
@@ -71,7 +71,7 @@ remote_leaves_sql(StringInfo buf, List *tables)
 						   "WHEN row_security_active(k.oid) THEN 'row-level security of a leaf' END AS indirect_reason, "
 						   "quote_ident(n.nspname) || '.' || quote_ident(k.relname) AS leaf_name "
 						   "FROM (VALUES ");
-	remote_table_append_list(buf, tables);
+	remote_table_append_list(buf, tables, true);
 	appendStringInfoString(buf,
 						   ") v(i, oid, alone) JOIN pg_class c ON c.oid = v.oid, LATERAL ("
 						   "WITH RECURSIVE t AS (SELECT v.oid::oid UNION "
@@ -177,7 +177,9 @@ remote_leaves_parse(List *tables, PGresult *result)
 	{
 		RemoteTable *table = lfirst(lc);
 
-		parse_leaves(table, index++, result);
+		if (table->list_leaves)
+			parse_leaves(table, index, result);
+		index++;
 	}
 }
 
@@ -216,7 +218,7 @@ remote_leaves_through_parent(const RemoteTable *table)
 const char *
 remote_leaves_whole_reason(const RemoteTable *table)
 {
-	if (!remote_leaves_is_parent(table) || table->shallow)
+	if (!remote_leaves_is_parent(table) || !table->list_leaves)
 		return NULL;
 	if (table->nleaves == 0)
 		return "remote relation has no blocks";

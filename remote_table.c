@@ -28,23 +28,27 @@
 
 /*
  * (0, 'a.b'::regclass, false), (1, 'c.d'::regclass, true); the last tells whether
- * it is meant without its children.
+ * it is meant without its children.  `with_leaves`: those whose leaves are wanted.
  */
 void
-remote_table_append_list(StringInfo buf, List *tables)
+remote_table_append_list(StringInfo buf, List *tables, bool with_leaves)
 {
+	const char *separator = "";
 	ListCell   *lc;
 	int			i = 0;
 
 	foreach(lc, tables)
 	{
 		RemoteTable *table = lfirst(lc);
+		int			index = i++;
 
-		appendStringInfo(buf, "%s(%d, ", i > 0 ? ", " : "", i);
+		if (with_leaves && !table->list_leaves)
+			continue;
+		appendStringInfo(buf, "%s(%d, ", separator, index);
+		separator = ", ";
 		deparse_string_literal(buf, table->name);
 		appendStringInfo(buf, "::regclass, %s)", 
 						 table->only || table->shallow ? "true" : "false");
-		i++;
 	}
 }
 
@@ -86,7 +90,7 @@ remote_table_describe_sql(StringInfo buf, List *tables)
 						   "v.i, " HAS_SUBPARENTS ", "
 						   "c.relfilenode IN (0, coalesce(pg_relation_filenode(c.oid), 0)) "
 						   "AS unchanged FROM (VALUES ");
-	remote_table_append_list(buf, tables);
+	remote_table_append_list(buf, tables, false);
 	appendStringInfoString(buf,
 						   ") v(i, oid, alone) JOIN pg_class c ON c.oid = v.oid "
 						   "LEFT JOIN pg_am am ON am.oid = c.relam ORDER BY v.i");
@@ -114,7 +118,7 @@ remote_table_columns_sql(StringInfo buf, List *tables)
 						   "THEN '" REMOTE_MONEY_SAMPLE "'::numeric::money::text END, "
 						   "quote_ident(fn.nspname) || '.' || quote_ident(p.proname) "
 						   "AS output_function FROM (VALUES ");
-	remote_table_append_list(buf, tables);
+	remote_table_append_list(buf, tables, false);
 	appendStringInfoString(buf,
 						   ") v(i, oid) JOIN pg_attribute a ON a.attrelid = v.oid "
 						   "JOIN pg_type t ON t.oid = a.atttypid "
@@ -252,17 +256,21 @@ remote_table_whole_reason(const RemoteTable *table, int server_version)
 }
 
 /*
- * Is the table locked as it must be to be read?  Partitions of a table that is
+ * Is the table locked, and are its leaves listed, as they must be to be read?  Partitions of a table that is
  * locked without them cannot leave it, which needs its lock; those of a partition
  * could, and so could inheriting tables.  A statement that reads by the table's name
  * locks what it reads, and is checked afterwards (shallow).
  */
 bool
-remote_table_serves(const RemoteTable *table, bool shallow)
+remote_table_serves(const RemoteTable *table, bool shallow, bool list_leaves)
 {
 	if (!table->found)
 		return false;
-	if (!table->shallow || !remote_leaves_is_parent(table))
+	if (!remote_leaves_is_parent(table))
+		return true;
+	if (list_leaves && !table->list_leaves)
+		return false;
+	if (!table->shallow)
 		return true;
 	return shallow && table->kind == RELKIND_PARTITIONED_TABLE &&
 		!table->has_subparents;

@@ -54,7 +54,8 @@ typedef struct RemoteTable
 	Oid			relid;			/* the local foreign table */
 	char	   *name;			/* qualified and quoted, for SQL */
 	bool		only;			/* without its children, whatever follows */
-	bool		shallow;		/* its children are not locked and not listed */
+	bool		shallow;		/* its children are not locked */
+	bool		list_leaves;	/* they are asked for, which takes time */
 	bool		lock_refused;	/* LOCK TABLE is not possible on it */
 	bool		found;			/* the rest is valid */
 	Oid			oid;			/* on the remote */
@@ -66,6 +67,7 @@ typedef struct RemoteTable
 	int64		nblocks;		/* of all leaves */
 	int			ncolumns;
 	RemoteColumn *columns;
+	/* if list_leaves */
 	int			nleaves;		/* itself, or those that are not empty */
 	RemoteLeaf *leaves;			/* in the order in which to read them */
 	bool		all_heaps;		/* the leaves are */
@@ -101,7 +103,8 @@ typedef struct RemoteSize
 
 extern void remote_table_describe_sql(StringInfo buf, List *tables);
 extern void remote_table_columns_sql(StringInfo buf, List *tables);
-extern void remote_table_append_list(StringInfo buf, List *tables);
+extern void remote_table_append_list(StringInfo buf, List *tables,
+									 bool with_leaves);
 extern void remote_table_parse(List *tables, PGresult *described,
 							   PGresult *columns, PGresult *leaves);
 extern const char *remote_table_whole_reason(const RemoteTable *table,
@@ -116,7 +119,8 @@ extern void remote_table_size_sql(StringInfo buf, List *names);
 extern int	remote_table_parse_size(PGresult *result, int row,
 									RemoteSize *size);
 extern void remote_table_only_size(RemoteSize *size);
-extern bool remote_table_serves(const RemoteTable *table, bool shallow);
+extern bool remote_table_serves(const RemoteTable *table, bool shallow,
+								bool list_leaves);
 
 /* remote_leaves.c */
 extern void remote_leaves_sql(StringInfo buf, List *tables);

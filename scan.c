@@ -112,8 +112,7 @@ scan_other_tables(TidrangeScan *scan)
 		{
 			SnapshotWish *wish = palloc(sizeof(SnapshotWish));
 
-			wish->relid = other->relid;
-			wish->shallow = scan_locks_shallow(other);
+			scan_make_wish(other, wish);
 			others = lappend(others, wish);
 		}
 	}

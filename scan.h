@@ -193,7 +193,7 @@ extern void scan_append_select(StringInfo buf, const char *select_list,
 extern void scan_choose_leaves(TidrangeScan *scan, const RemoteTable *table);
 extern void scan_drop_leaves(TidrangeScan *scan, const bool *excluded);
 extern Oid	scan_choose_lock_key(TidrangeScan *scan);
-extern bool scan_locks_shallow(const TidrangeScan *scan);
+extern void scan_make_wish(const TidrangeScan *scan, SnapshotWish *wish);
 extern void scan_fill_request(TidrangeScan *scan, const ClaimChunk *chunk,
 							  StreamRequest *request);
 extern void scan_fill_lock(TidrangeScan *scan, SnapshotLock *lock);

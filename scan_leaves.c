@@ -62,6 +62,7 @@ single_leaf(const ScanRemote *remote, const RemoteTable *table)
 	leaf->only = remote->chunked ? !through_parent : table->only;
 	leaf->lock_only = leaf->only || table->shallow;
 	leaf->lockable = !table->lock_refused;
+	leaf->nblocks = remote_leaves_is_parent(table) ? 0 : table->nblocks;
 	for (i = 0; i < table->nleaves; i++)
 	{
 		leaf->nblocks = Max(leaf->nblocks, table->leaves[i].nblocks);
@@ -143,12 +144,21 @@ has_exec_param(Node *node, void *context)
  * one statement then, which reads, and locks, perhaps one of thousands.  Not where
  * that is run for each outer row: it is checked every time.
  */
-bool
-scan_locks_shallow(const TidrangeScan *scan)
+static bool
+locks_shallow(const TidrangeScan *scan)
 {
 	return scan->plan.is_flat && !scan->options.only &&
 		!scan->state->ss.ps.plan->parallel_aware &&
 		!has_exec_param((Node *) scan->plan.params, NULL);
+}
+
+/* What the scan wants to be locked and measured. */
+void
+scan_make_wish(const TidrangeScan *scan, SnapshotWish *wish)
+{
+	wish->relid = scan->relid;
+	wish->shallow = locks_shallow(scan);
+	wish->list_leaves = scan->state->ss.ps.plan->parallel_aware;
 }
 
 /*

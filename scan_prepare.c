@@ -104,17 +104,19 @@ static RemoteTable *
 find_remote_table(TidrangeScan *scan, Connection **conn)
 {
 	ConnectionPool *pool = scan->pool;
-	bool		shallow = scan_locks_shallow(scan);
-	RemoteTable *table = snapshot_find_table(pool, scan->relid, shallow);
+	SnapshotWish wish;
+	RemoteTable *table;
 	WaitLimits	limits = {0};
 	RemoteError error;
 
+	scan_make_wish(scan, &wish);
+	table = snapshot_find_table(pool, &wish);
 	if (connection_control(pool, &limits, &error) == NULL)
 		connection_report(ERROR, &error, pool, NULL);
 	if (pool->snapshot == NULL)
 	{
-		snapshot_take(pool, scan->relid, shallow, scan_other_tables(scan));
-		table = snapshot_find_table(pool, scan->relid, shallow);
+		snapshot_take(pool, &wish, scan_other_tables(scan));
+		table = snapshot_find_table(pool, &wish);
 	}
 	scan->ticket = pool->snapshot->ticket;
 
@@ -136,7 +138,17 @@ find_remote_table(TidrangeScan *scan, Connection **conn)
 			connection_report(ERROR, &error, pool, NULL);
 		scan_park_borrower(*conn);
 	}
-	return snapshot_add_table(*conn, scan->relid);
+
+	/* A leaf may have left since the snapshot was taken: see check_leaves. */
+	if (scan->plan.has_leaves || scan->plan.pages < 0)
+		wish.list_leaves = true;
+	table = snapshot_add_table(*conn, &wish);
+	if (remote_leaves_is_parent(table) && !table->list_leaves)
+	{
+		wish.list_leaves = true;
+		table = snapshot_add_table(*conn, &wish);
+	}
+	return table;
 }
 
 /* Fetch the columns of the quals and send no WHERE. */
@@ -233,6 +245,9 @@ scan_prepare(TidrangeScan *scan, bool parallel)
 		scan->plan.connections <= 1)
 		scan->remote.whole_reason = "one participant";
 	scan->remote.chunked = scan->remote.whole_reason == NULL;
+	if (scan->remote.chunked && remote_leaves_is_parent(table) &&
+		!table->list_leaves)
+		elog(ERROR, "leaves of remote table %s are not known", table->name);
 	scan_choose_leaves(scan, table);
 	check_leaves(scan, table);
 	if (!columns_same_types(scan->relid, desc, scan->plan.qual_attnums, table))

@@ -152,16 +152,17 @@ is_lock_refusal(const RemoteError *error)
 
 /* A RemoteTable that is only a name yet. */
 static RemoteTable *
-name_table(Oid relid, bool shallow)
+name_table(const SnapshotWish *wish)
 {
 	RemoteTable *table = palloc0(sizeof(RemoteTable));
 	TableOptions options;
 
-	option_resolve_table(relid, &options);
-	table->relid = relid;
+	option_resolve_table(wish->relid, &options);
+	table->relid = wish->relid;
 	table->only = options.only;
-	table->shallow = shallow;
-	table->name = deparse_foreign_table(relid);
+	table->shallow = wish->shallow;
+	table->list_leaves = wish->list_leaves;
+	table->name = deparse_foreign_table(wish->relid);
 	return table;
 }
 
@@ -236,13 +237,19 @@ static void
 append_measure(StringInfo buf, const Connection *conn, List *tables,
 			   bool export)
 {
+	bool		list_leaves = false;
+	ListCell   *lc;
+
 	if (export)
 		appendStringInfoString(buf, "SELECT pg_export_snapshot(), "
 							   IDENTITY_EXPRESSION " AS identity; ");
 	remote_table_describe_sql(buf, tables);
 	appendStringInfoString(buf, "; ");
 	remote_table_columns_sql(buf, tables);
-	if (connection_server_version(conn) >= FIRST_VERSION_WITH_LEAVES)
+	foreach(lc, tables)
+		list_leaves |= ((RemoteTable *) lfirst(lc))->list_leaves;
+	if (list_leaves &&
+		connection_server_version(conn) >= FIRST_VERSION_WITH_LEAVES)
 	{
 		appendStringInfoString(buf, "; ");
 		remote_leaves_sql(buf, tables);
@@ -420,15 +427,15 @@ find_named(List *tables, Oid relid)
 }
 
 /*
- * Take the transaction's snapshot of the remote with `relid`, a foreign table,
+ * Take the transaction's snapshot of the remote with the table that is wished for
  * locked and measured.  `others` (SnapshotWish) are further tables that the
  * statement will need: they are locked along with it, before the snapshot is taken.
  */
 void
-snapshot_take(ConnectionPool *pool, Oid relid, bool shallow, List *others)
+snapshot_take(ConnectionPool *pool, const SnapshotWish *wish, List *others)
 {
 	MemoryContext oldcontext = MemoryContextSwitchTo(TopTransactionContext);
-	List	   *tables = list_make1(name_table(relid, shallow));
+	List	   *tables = list_make1(name_table(wish));
 	RemoteTable *first = linitial(tables);
 	RemoteError error;
 	char	   *sql;
@@ -436,13 +443,16 @@ snapshot_take(ConnectionPool *pool, Oid relid, bool shallow, List *others)
 
 	foreach(lc, others)
 	{
-		SnapshotWish *wish = lfirst(lc);
-		RemoteTable *table = find_named(tables, wish->relid);
+		SnapshotWish *other = lfirst(lc);
+		RemoteTable *table = find_named(tables, other->relid);
 
 		if (table == NULL)
-			tables = lappend(tables, name_table(wish->relid, wish->shallow));
+			tables = lappend(tables, name_table(other));
 		else
-			table->shallow = table->shallow && wish->shallow;
+		{
+			table->shallow = table->shallow && other->shallow;
+			table->list_leaves = table->list_leaves || other->list_leaves;
+		}
 	}
 	MemoryContextSwitchTo(oldcontext);
 
@@ -484,17 +494,20 @@ has_open_streams(ConnectionPool *pool)
  * free.  Raises errors.
  */
 RemoteTable *
-snapshot_add_table(Connection *conn, Oid relid)
+snapshot_add_table(Connection *conn, const SnapshotWish *wish)
 {
 	ConnectionPool *pool = conn->pool;
 	RemoteSnapshot *snapshot = pool->snapshot;
 	MemoryContext oldcontext = MemoryContextSwitchTo(snapshot->context);
-	RemoteTable *table = name_table(relid, false);
+	SnapshotWish deep = *wish;
+	RemoteTable *table;
 	WaitLimits	limits = {0};
 	RemoteError error;
 	StringInfoData sql;
 	bool		rewritten = false;
 
+	deep.shallow = false;
+	table = name_table(&deep);
 	MemoryContextSwitchTo(oldcontext);
 	initStringInfo(&sql);
 	if (has_open_streams(pool))
@@ -535,11 +548,11 @@ snapshot_add_table(Connection *conn, Oid relid)
 }
 
 /*
- * The foreign table as this transaction's snapshot sees it, with its children
- * locked unless `shallow` will do; NULL if it was not asked for yet.
+ * The foreign table as this transaction's snapshot sees it, locked and measured as
+ * it is wished for; NULL if it was not asked for yet.
  */
 RemoteTable *
-snapshot_find_table(ConnectionPool *pool, Oid relid, bool shallow)
+snapshot_find_table(ConnectionPool *pool, const SnapshotWish *wish)
 {
 	ListCell   *lc;
 
@@ -549,7 +562,8 @@ snapshot_find_table(ConnectionPool *pool, Oid relid, bool shallow)
 	{
 		RemoteTable *table = lfirst(lc);
 
-		if (table->relid == relid && remote_table_serves(table, shallow))
+		if (table->relid == wish->relid &&
+			remote_table_serves(table, wish->shallow, wish->list_leaves))
 			return table;
 	}
 	return NULL;

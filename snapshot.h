@@ -33,6 +33,7 @@ typedef struct SnapshotWish
 {
 	Oid			relid;
 	bool		shallow;		/* by one statement, which locks what it reads */
+	bool		list_leaves;	/* its leaves must be known */
 } SnapshotWish;
 
 /* What a connection must lock before it reads from it. */
@@ -81,11 +82,12 @@ typedef struct SnapshotLock
 	"ELSE c.relkind IN ('r', 'm') AND c.relfilenode <> 0 AND " \
 	"c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid) END"
 
-extern RemoteTable *snapshot_find_table(ConnectionPool *pool, Oid relid,
-										bool shallow);
-extern void snapshot_take(ConnectionPool *pool, Oid relid, bool shallow,
+extern RemoteTable *snapshot_find_table(ConnectionPool *pool,
+										const SnapshotWish *wish);
+extern void snapshot_take(ConnectionPool *pool, const SnapshotWish *wish,
 						  List *others);
-extern RemoteTable *snapshot_add_table(Connection *conn, Oid relid);
+extern RemoteTable *snapshot_add_table(Connection *conn,
+									   const SnapshotWish *wish);
 extern void snapshot_refuse_row_security(Connection *conn, const char *from);
 extern bool snapshot_pin(Connection *conn, const SnapshotLock *lock,
 						 bool *excluded);
