@@ -47,7 +47,7 @@ remote_table_append_list(StringInfo buf, List *tables, bool with_leaves)
 		appendStringInfo(buf, "%s(%d, ", separator, index);
 		separator = ", ";
 		deparse_string_literal(buf, table->name);
-		appendStringInfo(buf, "::regclass, %s)", 
+		appendStringInfo(buf, "::regclass, %s)",
 						 table->only || table->shallow ? "true" : "false");
 	}
 }
