@@ -5,9 +5,40 @@
 # are those that start_cluster made, "source" (the remote side) and
 # "destination" (the local side).
 #
+# It also has the small things that demo and benchmarks share: step, at, drain.
+#
 # The CPU time of a cluster is that of its postmaster and of all its children,
 # the dead ones included: a postmaster inherits the times of the children it has
 # waited for.  Thus parallel workers, and sessions that have ended, are counted.
+
+step() {
+	printf '[%3d s] %s\n' "$SECONDS" "$*"
+}
+
+# at CLUSTER ARGUMENT...: psql as the superuser there
+at() {
+	local cluster=$1
+	shift
+	"$PGBIN/psql" -XqAt -v ON_ERROR_STOP=1 -h "$WORK/$cluster" -p 5432 -U postgres -d postgres "$@"
+}
+
+# build_program NAME [FLAG...]: WORK/NAME from bench/NAME.c of the tree's copy
+build_program() {
+	local name=$1
+	shift
+	quietly as_postgres "${CC:-gcc}" -O2 -Wall -Wextra -Werror -I"$("$PG_CONFIG" --includedir)" \
+		-o "$WORK/$name" "$BUILD/bench/$name.c" -L"$("$PG_CONFIG" --libdir)" "$@"
+}
+
+# drain QUERY: read it from the source by the bare libpq client
+drain() {
+	"$WORK/drain" "host=$WORK/source port=5432 user=postgres dbname=postgres" "$1"
+}
+
+# fingerprint CLUSTER TABLE: its count and its order-free checksum
+fingerprint() {
+	at "$1" -c "SELECT count(*), sum(hashtextextended(t::text, 0)) FROM $2 t"
+}
 
 # cluster_cpu NAME: CPU seconds so far, from /proc.  A process name may contain
 # blanks, so fields are counted from the parenthesis behind it.
