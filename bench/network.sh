@@ -6,16 +6,26 @@
 # rest of the run's conditions: a limit for each connection, or a delay.  Lines
 # are WORK/NAME, sockets like those of the clusters.
 
-# start_link NAME DELAY_MS MBIT: ends with the run, as all that main starts
+# start_link NAME DELAY_MS MBIT
 start_link() {
 	local i
 	as_postgres mkdir "$WORK/$1"
-	as_postgres "$WORK/slowlink" "$WORK/$1/.s.PGSQL.5432" "$WORK/source/.s.PGSQL.5432" "$2" "$3" &
+	# shellcheck disable=SC2016  # for the inner shell
+	as_postgres sh -c 'echo $$ >"$0/link.pid"; exec "$1/slowlink" "$0/.s.PGSQL.5432" "$1/source/.s.PGSQL.5432" "$2" "$3"' \
+		"$WORK/$1" "$WORK" "$2" "$3" &
 	for ((i = 0; i < 100; i++)); do
 		[[ ! -S $WORK/$1/.s.PGSQL.5432 ]] || return 0
 		sleep 0.05
 	done
 	die "slowlink does not start"
+}
+
+stop_links() {
+	local pidfile
+	for pidfile in "$WORK"/*/link.pid; do
+		kill "$(<"$pidfile")"
+	done
+	wait
 }
 
 # link_tables LINK SCHEMA CONNECTIONS
@@ -124,5 +134,6 @@ network_main() {
 	take_truth
 	[[ $NETWORK != *capped* ]] || run_capped
 	[[ $NETWORK != *delay* ]] || run_delay
+	stop_links
 	((mismatches == 0))
 }
