@@ -26,7 +26,7 @@ at() {
 build_program() {
 	local name=$1
 	shift
-	quietly as_postgres "${CC:-gcc}" -O2 -Wall -Wextra -Werror -I"$("$PG_CONFIG" --includedir)" \
+	quietly as_postgres "${CC:-gcc}" -O2 -Wall -Wextra -Werror -Wno-unused-parameter -I"$("$PG_CONFIG" --includedir)" \
 		-o "$WORK/$name" "$BUILD/bench/$name.c" -L"$("$PG_CONFIG" --libdir)" "$@"
 }
 
