@@ -98,10 +98,26 @@ connection_fill_error(RemoteError *error, const Connection *conn,
 		error->sqlstate = ERRCODE_CONNECTION_FAILURE;
 	}
 
-	/* Recovery conflicts on a standby come with a retryable code. */
-	if (error->sqlstate == ERRCODE_T_R_SERIALIZATION_FAILURE &&
-		error->hint == NULL)
+	/*
+	 * A transaction that only reads one snapshot gets this code for one reason:
+	 * a standby had to remove what it still sees.  The remote's own hint, if it
+	 * ended the session, is to connect again.
+	 */
+	if (error->sqlstate == ERRCODE_T_R_SERIALIZATION_FAILURE)
+	{
+		const char *severity = PQresultErrorField(result,
+												  PG_DIAG_SEVERITY_NONLOCALIZED);
+
+		if (severity != NULL && strcmp(severity, "FATAL") == 0)
+		{
+			error->detail = psprintf("The remote server said: %s%s%s",
+									 error->message,
+									 error->detail ? ": " : "",
+									 error->detail ? error->detail : "");
+			error->message = pstrdup("remote session was terminated");
+		}
 		error->hint = pstrdup("Retry the transaction.  If the remote server is a standby, consider hot_standby_feedback or a larger max_standby_streaming_delay there.");
+	}
 }
 
 /* An error that was noticed here, not reported by the remote. */

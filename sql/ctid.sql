@@ -62,7 +62,7 @@ SELECT qual, c.* FROM unnest(ARRAY[
     $$ctid > '(1,0)' AND ctid > '(6,0)' AND ctid < '(9,0)' AND ctid < '(8,0)' AND id <> 32$$,
     -- contradictory
     $$ctid > '(9,0)' AND ctid < '(3,0)'$$, $$ctid >= '(3,3)' AND ctid < '(3,3)'$$,
-    $$ctid = '(3,3)' AND ctid = '(5,3)'$$, $$ctid = '(3,3)' AND ctid > '(3,3)'$$,
+    $$ctid = '(3,3)' AND ctid IN ('(5,3)', '(6,3)')$$, $$ctid = '(3,3)' AND ctid > '(3,3)'$$,
     -- beyond the end, and the largest there are
     $$ctid > '(10,0)'$$, $$ctid >= '(9999,0)'$$, $$ctid < '(9999,0)'$$, $$ctid >= '(9,6)'$$,
     $$ctid >= '(4294967295,0)'$$, $$ctid > '(4294967295,65535)'$$, $$ctid <= '(4294967295,65535)'$$,

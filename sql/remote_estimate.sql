@@ -62,7 +62,7 @@ SELECT query, b.* FROM unnest(ARRAY[
     badly_estimated(query) b;
 
 -- joined on the key: looked up for few rows, read once for many
-EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM est_few JOIN f.est USING (id);
+SELECT show_plan($$SELECT * FROM est_few JOIN f.est USING (id)$$, 'VERBOSE');
 SELECT count(*), sum(n), min(v) FROM est_few JOIN f.est USING (id);
 EXPLAIN (COSTS OFF) SELECT count(*), sum(n) FROM est_many JOIN f.est USING (id);
 SELECT count(*), sum(n) FROM est_many JOIN f.est USING (id);
@@ -73,7 +73,7 @@ SELECT count(*), count(e.v) FROM est_few LEFT JOIN f.est e ON e.id = est_few.id 
 -- not on a column without an index, not from a tiny table
 EXPLAIN (COSTS OFF) SELECT count(*) FROM est_few JOIN f.est ON n = est_few.id / 1000;
 SELECT count(*) FROM est_few JOIN f.est ON n = est_few.id / 1000;
-EXPLAIN (COSTS OFF) SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000;
+SELECT show_plan($$SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000$$, 'VERBOSE OFF');
 SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000;
 
 -- parameters, which the remote's planner cannot know
@@ -105,7 +105,7 @@ ALTER SERVER loopback OPTIONS (ADD use_remote_estimate 'true');
 EXPLAIN (COSTS OFF) SELECT * FROM f.est WHERE id = 77777;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
-EXPLAIN (VERBOSE, COSTS OFF) SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000;
+SELECT show_plan($$SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000$$, 'VERBOSE');
 SELECT count(*) FROM est_few JOIN f.tiny_est ON tiny_est.id = est_few.id / 1000;
 ALTER SERVER loopback OPTIONS (DROP use_remote_estimate);
 ALTER FOREIGN TABLE f.est OPTIONS (DROP use_remote_estimate);

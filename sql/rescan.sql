@@ -22,8 +22,7 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_material = off;
 SET enable_memoize = off;
-EXPLAIN (COSTS OFF)
-SELECT count(*), sum(a.id) FROM generate_series(1, 50) g JOIN f.again a ON a.id = g;
+SELECT show_plan($$SELECT count(*), sum(a.id) FROM generate_series(1, 50) g JOIN f.again a ON a.id = g$$, 'VERBOSE OFF');
 SELECT count(*), sum(a.id) FROM generate_series(1, 50) g JOIN f.again a ON a.id = g;
 EXPLAIN (COSTS OFF)
 SELECT count(*), sum(z.id) FROM f.again a, LATERAL (SELECT b.id FROM f.again b WHERE b.id = a.id LIMIT 1) z
@@ -59,11 +58,11 @@ SET max_parallel_workers_per_gather = 2;
 SET enable_material = off;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
-EXPLAIN (COSTS OFF) WITH RECURSIVE walk(id) AS (
+SELECT show_plan($$WITH RECURSIVE walk(id) AS (
     SELECT 1
     UNION ALL
     SELECT a.id FROM walk w JOIN f.again a ON a.id = w.id + 7)
-SELECT array_agg(id) FROM walk;
+SELECT array_agg(id) FROM walk$$, 'VERBOSE OFF');
 WITH RECURSIVE walk(id) AS (
     SELECT 1
     UNION ALL

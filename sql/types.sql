@@ -94,9 +94,11 @@ CREATE FUNCTION bytes(name text) RETURNS text LANGUAGE sql AS $$
                     octet_length(c), textsend(t), date_send(d), b::int, u || '''' FROM ' || name || ')'
 $$;
 SELECT * FROM check_scan(bytes('r.common'), bytes('f.common'), '{2}');
+ALTER SERVER loopback OPTIONS (ADD fdw_startup_cost '0', ADD fdw_tuple_cost '10');
 SELECT * FROM check_query(
     'SELECT array_dims(ai), array_dims(at), pg_typeof(abp[1]), octet_length(sh), ct, (pr).b IS NULL, amd[3] > ''ok''
      FROM %s WHERE id > 100', 'r.others', 'f.others', '{2}');
+ALTER SERVER loopback OPTIONS (DROP fdw_startup_cost, DROP fdw_tuple_cost);
 
 -- the same, everything as text
 SET tidrange_fdw.force_text = on;

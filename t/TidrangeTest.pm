@@ -23,7 +23,8 @@ use constant REST_SECONDS => 2;
 
 # Two running clusters: source holds the real tables, destination the foreign
 # ones.  Arguments: source_conf, destination_conf (lines for postgresql.conf),
-# source_init, destination_init (arguments for initdb), chunk_blocks.
+# source_init, destination_init (arguments for initdb), chunk_blocks, streaming
+# (the source may have standbys).
 sub new
 {
 	my ($class, %args) = @_;
@@ -37,6 +38,7 @@ sub new
 		my $node = PostgreSQL::Test::Cluster->new($side);
 
 		$node->init(
+			allows_streaming => ($side eq 'source' && $args{streaming}) ? 1 : 0,
 			extra => $args{"${side}_init"} // [ '-E', 'UTF8', '--locale=C' ]);
 		$node->append_conf('postgresql.conf', <<'CONF');
 autovacuum = off
