@@ -34,7 +34,12 @@ OBJS = \
 	scan_leaves.o \
 	scan_streams.o \
 	scan_join.o \
+	scan_team.o \
 	parallel.o \
+	insert.o \
+	insert_check.o \
+	insert_worker.o \
+	insert_recover.o \
 	explain.o \
 	analyze.o \
 	import.o

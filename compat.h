@@ -194,6 +194,52 @@ compat_result_relations(PlannedStmt *stmt)
 #endif
 }
 
+/* Parse analysis of a statement without parameters; 15 renamed it. */
+#if PG_VERSION_NUM >= 150000
+#define compat_analyze(raw, sql) \
+	pg_analyze_and_rewrite_fixedparams(raw, sql, NULL, 0, NULL)
+#else
+#define compat_analyze(raw, sql) \
+	pg_analyze_and_rewrite(raw, sql, NULL, 0, NULL)
+#endif
+
+/* Planning of a statement without parameters; 19 added EXPLAIN's state. */
+#if PG_VERSION_NUM >= 190000
+#define compat_plan(query, sql)	pg_plan_query(query, sql, 0, NULL, NULL)
+#else
+#define compat_plan(query, sql)	pg_plan_query(query, sql, 0, NULL)
+#endif
+
+/* Run a query to its end; 18 dropped an argument. */
+#if PG_VERSION_NUM >= 180000
+#define compat_executor_run(desc)	ExecutorRun(desc, ForwardScanDirection, 0)
+#else
+#define compat_executor_run(desc) \
+	ExecutorRun(desc, ForwardScanDirection, 0, true)
+#endif
+
+/* What an INSERT inserts; one of several plans before 14. */
+#if PG_VERSION_NUM >= 140000
+#define compat_modify_table_plan(node)	outerPlan(node)
+#else
+#define compat_modify_table_plan(node)	((Plan *) linitial((node)->plans))
+#endif
+
+/* Joins whose rows are those of the inner side: 16 and 18 added some. */
+static inline bool
+compat_is_right_side_join(JoinType type)
+{
+#if PG_VERSION_NUM >= 160000
+	if (type == JOIN_RIGHT_ANTI)
+		return true;
+#endif
+#if PG_VERSION_NUM >= 180000
+	if (type == JOIN_RIGHT_SEMI)
+		return true;
+#endif
+	return false;
+}
+
 /* Timeouts of idle sessions came in 14, but a source may be newer than us. */
 #ifndef ERRCODE_IDLE_SESSION_TIMEOUT
 #define ERRCODE_IDLE_SESSION_TIMEOUT	MAKE_SQLSTATE('5','7','P','0','5')

@@ -112,10 +112,9 @@ Size
 parallel_estimate(ForeignScanState *node, ParallelContext *pcxt)
 {
 	TidrangeScan *scan = node->fdw_state;
-	ScanShared	layout;
 
 	scan_prepare_leader(scan);
-	return lay_out(scan, pcxt->nworkers + 1, &layout);
+	return scan_shared_size(scan, pcxt->nworkers + 1);
 }
 
 /* Add what the participants did to the leader's totals, and start from zero. */
@@ -166,22 +165,27 @@ scan_detach_shared(TidrangeScan *scan)
 }
 
 /*
- * Fill the shared state.
+ * Bytes that scan_share() fills.  The scan is prepared.
+ */
+Size
+scan_shared_size(const TidrangeScan *scan, int nslots)
+{
+	ScanShared	layout;
+
+	return lay_out(scan, nslots, &layout);
+}
+
+/*
+ * Fill the shared state, for the leader and `nslots` - 1 others, and take part in
+ * it.
  */
 void
-parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
-					void *coordinate)
+scan_share(TidrangeScan *scan, ScanShared *shared, int nslots,
+		   bool leader_participates)
 {
-	TidrangeScan *scan = node->fdw_state;
-	ScanShared *shared = coordinate;
 	const char *texts[NTEXTS];
 	char	   *text;
-	int			nslots = pcxt->nworkers + 1;
 	int			i;
-
-	/* No segment could be had: the leader runs alone, on its own counter. */
-	if (pcxt->seg == NULL)
-		return;
 
 	lay_out(scan, nslots, shared);
 	pg_atomic_init_u32(&shared->stop, 0);
@@ -189,7 +193,7 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 	pg_atomic_init_u32(&shared->active, 0);
 	pg_atomic_init_u32(&shared->started, 0);
 	pg_atomic_init_u32(&shared->exhausted, 0);
-	shared->leader_participates = parallel_leader_participation;
+	shared->leader_participates = leader_participates;
 	shared->chunked = scan->remote.chunked;
 	shared->by_leaf = scan->remote.by_leaf;
 	shared->filter_locally = scan->remote.filter_locally;
@@ -198,8 +202,7 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 	shared->server_version = scan->ticket.server_version;
 
 	memset(shared_counters(shared), 0, nslots * sizeof(ScanCounters));
-	shared->nparticipants = pcxt->nworkers +
-		(parallel_leader_participation ? 1 : 0);
+	shared->nparticipants = nslots - (leader_participates ? 0 : 1);
 	scan_lay_out_claim(scan, shared_claim(shared), shared->nparticipants);
 	scan_write_leaves(&scan->remote, (char *) shared + shared->leaves_offset);
 	memcpy((char *) shared + shared->binary_offset, scan->remote.binary,
@@ -212,17 +215,33 @@ parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
 		strcpy(text, texts[i]);
 		text += strlen(text) + 1;
 	}
+	scan->shared = shared;
+	scan->slot = 0;
+	scan->claim = shared_claim(shared);
+}
 
+/*
+ * Fill the shared state.
+ */
+void
+parallel_initialize(ForeignScanState *node, ParallelContext *pcxt,
+					void *coordinate)
+{
+	TidrangeScan *scan = node->fdw_state;
+	int			nslots = pcxt->nworkers + 1;
+
+	/* No segment could be had: the leader runs alone, on its own counter. */
+	if (pcxt->seg == NULL)
+		return;
+
+	scan_share(scan, coordinate, nslots, parallel_leader_participation);
 	if (scan->totals == NULL)
 	{
 		scan->totals = MemoryContextAllocZero(scan->context,
 											  nslots * sizeof(ScanCounters));
 		scan->ntotals = nslots;
 	}
-	scan->shared = shared;
 	scan->segment = pcxt->seg;
-	scan->slot = 0;
-	scan->claim = shared_claim(shared);
 	scan->joined = false;
 	scan->ended = false;
 	scan->detached = false;
@@ -249,17 +268,10 @@ parallel_reinitialize(ForeignScanState *node, ParallelContext *pcxt,
 					   scan->shared->nparticipants);
 }
 
-/*
- * A worker takes over what the leader prepared.
- */
-void
-parallel_initialize_worker(ForeignScanState *node, shm_toc *toc,
-						   void *coordinate)
+/* The ticket in the shared state; its texts stay where they are. */
+static void
+read_texts(ScanShared *shared, char **texts, SnapshotTicket *ticket)
 {
-	TidrangeScan *scan = node->fdw_state;
-	ScanShared *shared = coordinate;
-	ScanRemote	remote = {0};
-	char	   *texts[NTEXTS];
 	char	   *text = (char *) shared + shared->texts_offset;
 	int			i;
 
@@ -268,13 +280,32 @@ parallel_initialize_worker(ForeignScanState *node, shm_toc *toc,
 		texts[i] = text;
 		text += strlen(text) + 1;
 	}
-	scan->ticket.id = texts[TEXT_SNAPSHOT_ID];
-	scan->ticket.identity = texts[TEXT_IDENTITY];
-	scan->ticket.peer.host = texts[TEXT_HOST];
-	scan->ticket.peer.hostaddr = texts[TEXT_HOSTADDR];
-	scan->ticket.peer.port = texts[TEXT_PORT];
-	scan->ticket.server_version = shared->server_version;
+	ticket->id = texts[TEXT_SNAPSHOT_ID];
+	ticket->identity = texts[TEXT_IDENTITY];
+	ticket->peer.host = texts[TEXT_HOST];
+	ticket->peer.hostaddr = texts[TEXT_HOSTADDR];
+	ticket->peer.port = texts[TEXT_PORT];
+	ticket->server_version = shared->server_version;
+}
 
+void
+scan_shared_ticket(ScanShared *shared, SnapshotTicket *ticket)
+{
+	char	   *texts[NTEXTS];
+
+	read_texts(shared, texts, ticket);
+}
+
+/*
+ * Take over what the leader prepared, as participant number `slot`.
+ */
+void
+scan_take_over(TidrangeScan *scan, ScanShared *shared, int slot)
+{
+	ScanRemote	remote = {0};
+	char	   *texts[NTEXTS];
+
+	read_texts(shared, texts, &scan->ticket);
 	remote.name = texts[TEXT_NAME];
 	remote.select_list = texts[TEXT_SELECT_LIST];
 	remote.oid = shared->oid;
@@ -290,18 +321,27 @@ parallel_initialize_worker(ForeignScanState *node, shm_toc *toc,
 
 	scan->shared = shared;
 	scan->claim = shared_claim(shared);
-	scan->slot = ParallelWorkerNumber + 1;
+	scan->slot = slot;
 	Assert(scan->slot < shared->nslots);
+}
+
+/*
+ * A worker takes over what the leader prepared.
+ */
+void
+parallel_initialize_worker(ForeignScanState *node, shm_toc *toc,
+						   void *coordinate)
+{
+	scan_take_over(node->fdw_state, coordinate, ParallelWorkerNumber + 1);
 }
 
 /*
  * All participants that began have seen the end: then every block must have
  * been read.  Not so after LIMIT, where some stop before.
  */
-static void
-check_coverage(const TidrangeScan *scan)
+void
+scan_check_coverage(ScanShared *shared, const char *relation_name)
 {
-	ScanShared *shared = scan->shared;
 	Claim	   *claim = shared_claim(shared);
 	uint32		started = pg_atomic_read_u32(&shared->started);
 
@@ -312,7 +352,7 @@ check_coverage(const TidrangeScan *scan)
 	if (pg_atomic_read_u64(&claim->finished) != claim->end - claim->start)
 		elog(ERROR, "only " UINT64_FORMAT " of " UINT64_FORMAT " parts of foreign table \"%s\" were read",
 			 pg_atomic_read_u64(&claim->finished), claim->end - claim->start,
-			 scan->relation_name);
+			 relation_name);
 }
 
 /*
@@ -327,5 +367,5 @@ parallel_shutdown(ForeignScanState *node)
 	if (scan == NULL || scan->shared == NULL || scan->segment == NULL)
 		return;
 	pg_atomic_write_u32(&scan->shared->stop, 1);
-	check_coverage(scan);
+	scan_check_coverage(scan->shared, scan->relation_name);
 }

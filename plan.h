@@ -41,6 +41,7 @@ extern void plan_paths(PlannerInfo *root, RelOptInfo *rel, Oid relid);
 extern ForeignScan *plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 							  ForeignPath *path, List *tlist,
 							  List *scan_clauses, Plan *outer_plan);
+extern bool plan_is_ours(Oid relid);
 extern void plan_unpack(const ForeignScan *scan, ScanPlan *plan);
 
 #endif							/* TIDRANGE_PLAN_H */

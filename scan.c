@@ -23,6 +23,7 @@
 #include "insert_select.h"
 #include "miscadmin.h"
 #include "scan.h"
+#include "scan_team.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -229,6 +230,7 @@ scan_rescan(ForeignScanState *node)
 {
 	TidrangeScan *scan = node->fdw_state;
 
+	scan_team_refuse_rescan(scan);
 	scan_close_streams(scan);
 	scan->joined = false;
 	scan->ended = false;

@@ -221,5 +221,11 @@ extern void scan_park_borrower(Connection *conn);
 
 /* parallel.c */
 extern void scan_detach_shared(TidrangeScan *scan);
+extern Size scan_shared_size(const TidrangeScan *scan, int nslots);
+extern void scan_share(TidrangeScan *scan, ScanShared *shared, int nslots,
+					   bool leader_participates);
+extern void scan_take_over(TidrangeScan *scan, ScanShared *shared, int slot);
+extern void scan_shared_ticket(ScanShared *shared, SnapshotTicket *ticket);
+extern void scan_check_coverage(ScanShared *shared, const char *relation_name);
 
 #endif							/* TIDRANGE_SCAN_H */

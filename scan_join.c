@@ -19,10 +19,10 @@
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
 #include "compat.h"
 #include "miscadmin.h"
 #include "scan.h"
+#include "scan_team.h"
 
 /* How long a refused participant sleeps between two tries. */
 #define RETRY_MIN_MS			20
@@ -123,8 +123,8 @@ scan_open_connection(TidrangeScan *scan, const WaitLimits *limits,
 	char		role[32];
 	Connection *conn;
 
-	if (IsParallelWorker())
-		snprintf(role, sizeof(role), "worker %d", ParallelWorkerNumber);
+	if (scan->slot > 0)
+		snprintf(role, sizeof(role), "worker %d", scan->slot - 1);
 	else
 		snprintf(role, sizeof(role), "leader extra");
 
@@ -155,7 +155,12 @@ try_connection(TidrangeScan *scan, const WaitLimits *limits,
 	if (conn != NULL)
 		return conn;
 	conn = scan_find_connection(scan->pool, InvalidOid);
-	if (conn == NULL)
+	if (conn == NULL && scan_team_needs_snapshot(scan))
+	{
+		conn = snapshot_join(scan->pool, &scan->ticket, limits, error);
+		*retry = conn == NULL;
+	}
+	else if (conn == NULL)
 		conn = scan_open_connection(scan, limits, error, retry);
 	if (conn == NULL)
 		return NULL;
@@ -271,7 +276,7 @@ may_bow_out(TidrangeScan *scan, const RemoteError *error,
 	{
 		ereport(DEBUG1,
 				(errmsg_internal("tidrange_fdw: worker %d does not take part: %s",
-								 ParallelWorkerNumber, error->message)));
+								 scan->slot - 1, error->message)));
 		scan->counters.bowed_out++;
 		return true;
 	}
@@ -335,6 +340,9 @@ join_as_worker(TidrangeScan *scan)
 bool
 scan_join(TidrangeScan *scan)
 {
+	/* Its leader may be another session, and may have found nothing to do. */
+	if (scan->shared == NULL && !scan_team_enter(scan))
+		return false;
 	if (scan->shared == NULL)
 	{
 		if (!scan->prepared)
@@ -342,7 +350,7 @@ scan_join(TidrangeScan *scan)
 		if (scan->claim == NULL)
 			scan_make_private_claim(scan);
 	}
-	else if (IsParallelWorker())
+	else if (scan->slot > 0)
 	{
 		if (!join_as_worker(scan))
 			return false;
@@ -363,6 +371,7 @@ scan_publish_counters(TidrangeScan *scan)
 {
 	if (scan->shared == NULL)
 		return;
+	scan_team_progress(scan);
 	((ScanCounters *) ((char *) scan->shared +
 					   scan->shared->counters_offset))[scan->slot] =
 		scan->counters;

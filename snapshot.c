@@ -777,6 +777,62 @@ snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
 	return done;
 }
 
+/* Does the connection lead to where the ticket is from? */
+static bool
+is_same_peer(const Connection *conn, const ConnectionPeer *peer)
+{
+	const char *hostaddr = PQhostaddr(conn->pg);
+
+	return strcmp(PQhost(conn->pg), peer->host) == 0 &&
+		strcmp(hostaddr ? hostaddr : "", peer->hostaddr) == 0 &&
+		strcmp(PQport(conn->pg), peer->port) == 0;
+}
+
+/*
+ * Let this transaction see the remote as another session of ours does: its
+ * control connection adopts that one's snapshot.  NULL with `error` set if there
+ * is no connection to be had.
+ */
+Connection *
+snapshot_join(ConnectionPool *pool, const SnapshotTicket *ticket,
+			  const WaitLimits *limits, RemoteError *error)
+{
+	Connection *conn = pool->control;
+	RemoteSnapshot *snapshot;
+	MemoryContext oldcontext;
+
+	Assert(pool->snapshot == NULL);
+	if (conn != NULL && (PQstatus(conn->pg) != CONNECTION_OK ||
+						 !is_same_peer(conn, &ticket->peer)))
+	{
+		connection_close(conn);
+		conn = NULL;
+	}
+	if (conn == NULL)
+		conn = connection_open(pool, &ticket->peer, "leader", limits, error);
+	if (conn == NULL)
+		return NULL;
+	conn->is_control = true;
+	pool->control = conn;
+	if (!snapshot_adopt(conn, ticket, limits, error))
+	{
+		connection_close(conn);
+		return NULL;
+	}
+	oldcontext = MemoryContextSwitchTo(TopTransactionContext);
+	snapshot = palloc0(sizeof(RemoteSnapshot));
+	snapshot->context = TopTransactionContext;
+	snapshot->ticket.id = pstrdup(ticket->id);
+	snapshot->ticket.identity = pstrdup(ticket->identity);
+	snapshot->ticket.peer.host = pstrdup(ticket->peer.host);
+	snapshot->ticket.peer.hostaddr = pstrdup(ticket->peer.hostaddr);
+	snapshot->ticket.peer.port = pstrdup(ticket->peer.port);
+	snapshot->ticket.server_version = ticket->server_version;
+	MemoryContextSwitchTo(oldcontext);
+	pool->snapshot = snapshot;
+	return conn;
+}
+
 /* LOCK TABLE ONLY a, ONLY b IN ACCESS SHARE MODE NOWAIT */
 static void
 append_leaf_locks(StringInfo buf, const SnapshotLock *lock)

@@ -86,6 +86,9 @@ extern RemoteTable *snapshot_find_table(ConnectionPool *pool,
 										const SnapshotWish *wish);
 extern void snapshot_take(ConnectionPool *pool, const SnapshotWish *wish,
 						  List *others);
+extern Connection *snapshot_join(ConnectionPool *pool,
+								 const SnapshotTicket *ticket,
+								 const WaitLimits *limits, RemoteError *error);
 extern RemoteTable *snapshot_add_table(Connection *conn,
 									   const SnapshotWish *wish);
 extern void snapshot_refuse_row_security(Connection *conn, const char *from);

@@ -17,6 +17,7 @@
 #include "explain.h"
 #include "foreign/fdwapi.h"
 #include "import.h"
+#include "insert.h"
 #include "insert_select.h"
 #include "parallel.h"
 #include "plan.h"
@@ -55,6 +56,11 @@ _PG_init(void)
 							"0 opens one whenever there is a wait.",
 							&scan_connection_patience, 50, 0, 60000,
 							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomStringVariable("tidrange_fdw.insert_crash_point",
+							   "Kills a process of a parallel insert when it comes to this point.",
+							   "For tests: a server crash must leave all rows or none.",
+							   &insert_crash_point, "", PGC_SUSET,
+							   GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("tidrange_fdw");
 }
 
@@ -163,6 +169,14 @@ tidrangeAnalyzeForeignTable(Relation relation, AcquireSampleRowsFunc *func,
 							BlockNumber *totalpages)
 {
 	return analyze_table(relation, func, totalpages);
+}
+
+/* Is this foreign table read by this wrapper? */
+bool
+plan_is_ours(Oid relid)
+{
+	return GetFdwRoutineByRelId(relid)->IterateForeignScan ==
+		tidrangeIterateForeignScan;
 }
 
 /*
