@@ -746,6 +746,12 @@ run_workers(InsertCall *call)
 	{
 		abandon(call);
 		await_end(call);
+		cancel_on_dsm_detach(call->segment, detach_callback,
+							 PointerGetDatum(call));
+		if (pg_atomic_read_u32(&call->shared->decision) == INSERT_COMMIT)
+			ereport(WARNING,
+					(errmsg("some workers of the parallel insert may be committed and others not"),
+					 errhint("Call tidrange_fdw_recover_inserts().")));
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -773,23 +779,39 @@ report_result(const InsertCall *call)
 						   writers, (unsigned long long) rows, writers)));
 }
 
-/* The second transaction: with a snapshot, and without locks on tables. */
+/*
+ * The second transaction: with a snapshot, and without locks on tables.  A third
+ * one removes the marker.
+ */
 static void
 execute_call(InsertCall *call, Oid marker_table)
 {
 	LOCKTAG		tag;
+	uint64		call_id;
+	MemoryContext oldcontext;
 
+	/* an abort deletes what is below it before it detaches from the segment */
+	oldcontext = MemoryContextSwitchTo(PortalContext);
 	PushActiveSnapshot(GetTransactionSnapshot());
 	create_segment(call, marker_table);
 	insert_call_lock(call->shared->call_id, &tag);
 	(void) LockAcquire(&tag, ShareLock, false, false);
 	run_workers(call);
 	insert_reach("all finished", -1);
-	if (call->two_phase)
-		insert_marker_remove(marker_table, call->shared->call_id);
 	report_result(call);
+	call_id = call->shared->call_id;
 	cancel_on_dsm_detach(call->segment, detach_callback, PointerGetDatum(call));
 	dsm_detach(call->segment);
+	PopActiveSnapshot();
+	MemoryContextSwitchTo(oldcontext);
+	if (!call->two_phase)
+		return;
+
+	/* the snapshot of this transaction may be too old to see the marker */
+	SPI_commit();
+	SPI_start_transaction();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	insert_marker_remove(marker_table, call_id);
 	PopActiveSnapshot();
 }
 

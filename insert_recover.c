@@ -127,6 +127,13 @@ owner_of(Oid relid)
 	return owner;
 }
 
+static char *
+table_name(Oid table)
+{
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)),
+									  get_rel_name(table));
+}
+
 /*
  * Run a statement about one call on the marker table, in its owner's name.  %s in
  * the statement is the table; $1 the call.  Returns the number of rows.
@@ -134,8 +141,7 @@ owner_of(Oid relid)
 static uint64
 marker_sql(Oid table, const char *statement, const char *id, bool read_only)
 {
-	char	   *name = quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)),
-												  get_rel_name(table));
+	char	   *name = table_name(table);
 	StringInfoData sql;
 	Oid			types[1] = {TEXTOID};
 	Datum		values[1];
@@ -183,17 +189,27 @@ insert_marker_remove(Oid table, uint64 call_id)
  * ----------
  */
 
-/* Names of one column of a query's rows, in the caller's context. */
+/*
+ * Names of one column of a query's rows, in the caller's context.  The query is
+ * run in the name of that user, or of our own (InvalidOid).
+ */
 static List *
-query_names(const char *sql)
+query_names(const char *sql, Oid as_user)
 {
 	MemoryContext context = CurrentMemoryContext;
 	List	   *names = NIL;
+	Oid			user;
+	int			security;
 	uint64		i;
 
 	SPI_connect();
+	GetUserIdAndSecContext(&user, &security);
+	if (OidIsValid(as_user))
+		SetUserIdAndSecContext(as_user,
+							   security | SECURITY_LOCAL_USERID_CHANGE);
 	if (SPI_execute(sql, false, 0) != SPI_OK_SELECT)
 		elog(ERROR, "could not list what an insert has left");
+	SetUserIdAndSecContext(user, security);
 	for (i = 0; i < SPI_processed; i++)
 	{
 		char	   *name = SPI_getvalue(SPI_tuptable->vals[i],
@@ -246,7 +262,8 @@ recover_call(Oid table, const char *id, ReturnSetInfo *rsinfo)
 	bool		commit = marker_sql(table, "SELECT 1 FROM %s WHERE call OPERATOR(pg_catalog.=) $1",
 									id, false) > 0;
 	List	   *gids = query_names(psprintf("SELECT gid" PARTS_QUERY MINE_CONDITION
-											"AND gid OPERATOR(pg_catalog.~) '_%s_' ORDER BY 1", id));
+											"AND gid OPERATOR(pg_catalog.~) '_%s_' ORDER BY 1", id),
+								   InvalidOid);
 	ListCell   *lc;
 
 	foreach(lc, gids)
@@ -256,9 +273,23 @@ recover_call(Oid table, const char *id, ReturnSetInfo *rsinfo)
 	}
 	if (commit &&
 		query_names(psprintf("SELECT gid" PARTS_QUERY
-							 "AND gid OPERATOR(pg_catalog.~) '_%s_'", id)) == NIL)
+							 "AND gid OPERATOR(pg_catalog.~) '_%s_'", id),
+					InvalidOid) == NIL)
 		(void) marker_sql(table, "DELETE FROM %s WHERE call OPERATOR(pg_catalog.=) $1",
 						  id, false);
+}
+
+static bool
+list_member_text(List *list, const char *text)
+{
+	ListCell   *lc;
+
+	foreach(lc, list)
+	{
+		if (strcmp(lfirst(lc), text) == 0)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -271,6 +302,7 @@ tidrange_fdw_recover_inserts(PG_FUNCTION_ARGS)
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	Oid			table = insert_marker_table(fcinfo->flinfo->fn_oid);
 	List	   *ids;
+	List	   *markers;
 	ListCell   *lc;
 
 	PreventCommandIfReadOnly("tidrange_fdw_recover_inserts()");
@@ -281,7 +313,16 @@ tidrange_fdw_recover_inserts(PG_FUNCTION_ARGS)
 				 errdetail("An older snapshot does not tell what has been committed.")));
 	InitMaterializedSRF(fcinfo, 0);
 	ids = query_names("SELECT DISTINCT pg_catalog.substr(gid, 14, 16)"
-					  PARTS_QUERY MINE_CONDITION "ORDER BY 1");
+					  PARTS_QUERY MINE_CONDITION "ORDER BY 1", InvalidOid);
+
+	/* a marker may be all that is left */
+	markers = query_names(psprintf("SELECT call FROM %s", table_name(table)),
+						  owner_of(table));
+	foreach(lc, markers)
+	{
+		if (!list_member_text(ids, lfirst(lc)))
+			ids = lappend(ids, lfirst(lc));
+	}
 	foreach(lc, ids)
 	{
 		if (is_left(lfirst(lc)))

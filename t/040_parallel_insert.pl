@@ -230,7 +230,7 @@ like($test->local_error('DO $$ BEGIN ' . call('INSERT INTO copy SELECT * FROM t'
 	qr/ERROR:  25001/, 'in a block with a subtransaction');
 like($test->local_error(call('INSERT INTO copy SELECT * FROM t', '11')),
 	qr/ERROR:  55000: 11 workers cannot commit together because max_prepared_transactions is 10.*HINT/s, 'more than can be prepared');
-like($test->local_error(call('INSERT INTO copy SELECT * FROM t', '0')), qr/ERROR:  22023/, 'no worker');
+like($test->local_error(call('INSERT INTO copy SELECT * FROM t', 'workers => 0')), qr/ERROR:  22023/, 'no worker');
 like($test->local_error(call('INSERT INTO copy SELECT * FROM t; SELECT 1', '2')), qr/ERROR:  42601/, 'two statements');
 like($test->local_error(call('INSERT INTO nothing SELECT * FROM t', '2')), qr/ERROR:  42P01/, 'a target that does not exist');
 like($test->local_error('SET default_transaction_isolation = serializable; ' . call('INSERT INTO copy SELECT * FROM t', '2')),
@@ -292,6 +292,26 @@ all_rests('the same row');
 	($out, $err) = $other->finish;
 	is($err, '', 'and then ALTER TABLE');
 	all_rests('queued DDL');
+}
+
+# Two are prepared, the first one is kept from it: that is not a call that was left.
+foreach my $how ('go on', 'cancel', 'terminate')
+{
+	my $caller = $test->session;
+	my $holder = $test->session;
+
+	target('copy', '(id int, v text)');
+	$holder->query('BEGIN; LOCK TABLE tidrange_fdw_insert_marker IN EXCLUSIVE MODE');
+	$caller->start(call('INSERT INTO copy SELECT * FROM t', 'workers => 3'));
+	is(TidrangeTest::answer_within($local, 10, 'SELECT count(*) FROM pg_prepared_xacts', '2'), '2', "$how: two parts are prepared");
+	is($test->local_sql('SELECT count(*) FROM tidrange_fdw_recover_inserts()'), '0', "$how: recovery leaves a running call alone");
+	$test->local_sql("SELECT pg_${how}_backend(" . $caller->pid . ')') if $how ne 'go on';
+	$holder->query('COMMIT') if $how eq 'go on';
+	my @output = $how eq 'terminate' ? () : $caller->finish;
+	is(TidrangeTest::answer_within($local, 2, 'SELECT count(*) FROM pg_prepared_xacts', '0'), '0', "$how: nothing stays prepared");
+	$holder->query('COMMIT') if $how ne 'go on';
+	is($test->local_sql('SELECT count(*) FROM copy'), $how eq 'go on' ? '5000' : '0', "$how: all rows or none");
+	all_rests("two prepared, $how");
 }
 
 # ----- cancel -----------------------------------------------------------------

@@ -162,11 +162,28 @@ SELECT line FROM (
                      WHERE a.mode = 'o'), pg_get_function_result(p.oid)) AS line
     FROM pg_proc p
     JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
-    WHERE d.deptype = 'e'
+    WHERE d.deptype = 'e' AND p.prokind = 'f'
     AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tidrange_fdw')
     AND p.prorettype <> 'fdw_handler'::regtype
     AND p.proname <> 'tidrange_fdw_validator') l
 ORDER BY line COLLATE "C"
+SQL
+
+is( join("\n",
+		map { plain_value($_->{'Procedure'}) } table_rows($manual{'Procedure'})),
+	$node->safe_psql('postgres', <<'SQL'), 'OPTIONS.md has the procedure');
+SELECT p.proname || '(' || regexp_replace(pg_get_function_identity_arguments(p.oid), '\mIN ', '', 'g') || ')'
+FROM pg_proc p
+JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+WHERE d.deptype = 'e' AND p.prokind = 'p'
+AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'tidrange_fdw')
+SQL
+
+my ($columns) = $manual{'View'} =~ /insert:\s+(.*?)\./s;
+is($columns =~ s/\s+/ /gr,
+	$node->safe_psql('postgres', <<'SQL'), 'OPTIONS.md has the columns of the view');
+SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute
+WHERE attrelid = 'tidrange_fdw_insert_progress'::regclass AND attnum > 0
 SQL
 
 # The options of IMPORT are named by the hint that refuses another one.
