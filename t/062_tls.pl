@@ -39,8 +39,9 @@ openssl('x509', '-req', '-in', "$dir/server.csr", '-days', '2',
 	'-extfile', "$dir/extensions", '-out', "$dir/server.crt");
 chmod 0600, "$dir/server.key" or die;
 
-my $have_ipv6 = socket(my $probe, AF_INET6, SOCK_STREAM, 0)
-  && bind($probe, pack_sockaddr_in6(0, inet_pton(AF_INET6, '::1')));
+my $probe;
+my $have_ipv6 = socket($probe, AF_INET6, SOCK_STREAM, 0)
+  && bind($probe, pack_sockaddr_in6(0, Socket::inet_pton(AF_INET6, '::1')));
 
 my $addresses = '127.0.0.1' . ($have_ipv6 ? ',::1' : '');
 my $pair = TidrangeTest->new(
