@@ -38,7 +38,7 @@ SELECT result, ways, bounds FROM unnest(ARRAY[
     $$ctid >= '(20,0)' AND ctid < '(10,0)'$$,
     $$ctid = '(7,1)'$$, $$ctid = '(7,2)'$$,
     $$ctid = ANY ('{"(3,1)","(30,1)","(300,1)"}')$$,
-    $$coalesce(ctid, ctid) IS NULL$$]) bounds,
+    $$ctid::text IS NULL$$]) bounds,
     check_query('SELECT count(*), min(ctid), max(ctid) FROM %s WHERE ' || bounds,
                 'r.wide', 'f.wide', '{3}');
 
