@@ -48,9 +48,16 @@ TIDRANGE_FUNCTION(tidrange_fdw_recover_inserts);
 /* Advisory locks of users have 1 or 2 here. */
 #define CALL_LOCK_CLASS	0x7466
 
+/* See insert_reach(). */
+#define WAIT_FILE		"gate.shut"
+
 char	   *insert_crash_point = NULL;
 
-/* A point at which a test may let a process die; number -1: there is only one. */
+/*
+ * A point at which a test may let a process die; number -1: there is only one.
+ * With "wait " before its name, the process waits there while a file stands in the
+ * data directory.
+ */
 void
 insert_reach(const char *point, int number)
 {
@@ -65,6 +72,13 @@ insert_reach(const char *point, int number)
 		snprintf(name, sizeof(name), "%s %d", point, number);
 	if (strcmp(name, wanted) == 0)
 		kill(getpid(), SIGKILL);
+	if (strncmp(wanted, "wait ", 5) != 0 || strcmp(name, wanted + 5) != 0)
+		return;
+	while (access(WAIT_FILE, F_OK) == 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pg_usleep(10000);
+	}
 }
 
 /* ----------

@@ -294,6 +294,39 @@ all_rests('the same row');
 	all_rests('queued DDL');
 }
 
+# An ALTER TABLE is queued before the second worker has its locks: it leaves.
+{
+	target('copy', '(id int, v text)');
+	my $caller = $test->session;
+	my $other = $test->session;
+
+	TidrangeTest::shut_gate($local);
+	$caller->start("SET tidrange_fdw.insert_crash_point = 'wait started 1'; "
+		  . call('INSERT INTO copy SELECT * FROM t', 'workers => 2'));
+	is(TidrangeTest::answer_within($local, 10, "SELECT string_agg(phase, ' ' ORDER BY worker) FROM tidrange_fdw_insert_progress", 'executed starting'),
+		'executed starting', 'the first worker is ready, the second has not begun');
+	$other->start('ALTER TABLE copy ADD COLUMN w int');
+	is(TidrangeTest::answer_within($local, 10, "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'", '1'), '1', 'ALTER TABLE waits');
+	TidrangeTest::open_gate($local);
+	my ($out, $err) = $caller->finish;
+	like($err, qr/5000 rows inserted by 1 worker/, 'the first worker does it all');
+	($out, $err) = $other->finish;
+	is($err, '', 'and then ALTER TABLE');
+	is($test->local_sql('SELECT count(DISTINCT id) FROM copy'), '5000', 'the rows are there');
+	all_rests('DDL between two workers');
+}
+
+# The source has no connection for some workers.
+{
+	$test->remote_sql('CREATE ROLE few LOGIN CONNECTION LIMIT 3; GRANT SELECT ON t TO few');
+	$test->create_server(name => 'narrow', mapping => { user => 'few' });
+	$test->local_sql("CREATE FOREIGN TABLE narrow_t (id int, v text) SERVER narrow OPTIONS (table_name 't')");
+	target('copy', '(id int, v text)');
+	$test->local_sql(call('INSERT INTO copy SELECT * FROM narrow_t', 'workers => 6'));
+	is($test->local_sql(TidrangeTest::checksum('copy')), $sum, 'the source refuses some workers: the others read all');
+	all_rests('few connections');
+}
+
 # Two are prepared, the first one is kept from it: that is not a call that was left.
 foreach my $how ('go on', 'cancel', 'terminate')
 {
