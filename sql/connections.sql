@@ -11,7 +11,7 @@ CREATE TABLE r.many (id int PRIMARY KEY, n int, v text)
     WITH (fillfactor = 10, autovacuum_enabled = off);
 INSERT INTO r.many SELECT i, i % 40, repeat('x', i % 90) FROM generate_series(1, 1200) i;
 ANALYZE r.many;
-SELECT import_far('many');
+SELECT import_far('many', 2);
 ALTER FOREIGN TABLE f.many OPTIONS (ADD connections '4');
 
 CREATE FUNCTION connections(n int) RETURNS void LANGUAGE plpgsql AS $$
@@ -40,7 +40,7 @@ CREATE FUNCTION check_connections(query text, numbers text[] DEFAULT '{1,2,4}',
 RETURNS SETOF record LANGUAGE plpgsql AS $$
 DECLARE
     wrapped text := format('SELECT string_agg(q::text, chr(10) ORDER BY q::text) FROM (%s) q', query);
-    ways text[] := 'local' || numbers;
+    ways text[] := array_prepend('local', numbers);
     results text[];
     one text;
 BEGIN

@@ -8,7 +8,7 @@ SET min_parallel_table_scan_size = 0;
 CREATE TABLE r.src (id int PRIMARY KEY, n int, v text)
     WITH (fillfactor = 10, autovacuum_enabled = off);
 INSERT INTO r.src SELECT i, i % 50, repeat('x', i % 90) FROM generate_series(1, 1500) i;
-SELECT import_far('src');
+SELECT import_far('src', 16);
 CREATE SCHEMA t;
 CREATE TABLE t.plain (id int, n int, v text);
 CREATE TABLE t.log (what text, n bigint);
@@ -185,7 +185,7 @@ RESET max_parallel_workers;
 -- an error in mid-insert leaves nothing
 TRUNCATE t.plain;
 CREATE FOREIGN TABLE f.bad (id int, n int, v int) SERVER loopback
-    OPTIONS (schema_name 'r', table_name 'bad', chunk_blocks '1', parallel_workers '8');
+    OPTIONS (schema_name 'r', table_name 'bad', chunk_blocks '8', parallel_workers '8');
 CREATE TABLE r.bad (id int, n int, v text) WITH (fillfactor = 10);
 INSERT INTO r.bad SELECT i, i, CASE WHEN i = 900 THEN 'x' ELSE i::text END FROM generate_series(1, 1000) i;
 SELECT plan_of('INSERT INTO t.plain SELECT * FROM f.bad');
@@ -237,7 +237,7 @@ SELECT * FROM try('INSERT INTO t.plain SELECT id, x.b, v FROM %s, XMLTABLE(''/r'
 CREATE TABLE r.spans (id int, s int4range) WITH (fillfactor = 10);
 INSERT INTO r.spans SELECT i, int4range(i, i + 1) FROM generate_series(1, 1000) i;
 CREATE FOREIGN TABLE f.spans (id int, s t.span) SERVER loopback
-    OPTIONS (schema_name 'r', table_name 'spans', chunk_blocks '1', parallel_workers '8');
+    OPTIONS (schema_name 'r', table_name 'spans', chunk_blocks '8', parallel_workers '8');
 SELECT plan_of('INSERT INTO t.plain SELECT lower(s)::int FROM f.spans');
 SELECT count(*), sum(lower(s)) FROM f.spans;
 
