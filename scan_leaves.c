@@ -139,6 +139,14 @@ has_exec_param(Node *node, void *context)
 	return expression_tree_walker(node, has_exec_param, context);
 }
 
+/* Will it be read in chunks, by several processes or over several connections? */
+static bool
+is_divided(const TidrangeScan *scan)
+{
+	return scan->state->ss.ps.plan->parallel_aware ||
+		scan->plan.connections > 1;
+}
+
 /*
  * Is it enough to lock a partitioned table without its partitions?  It is read by
  * one statement then, which reads, and locks, perhaps one of thousands.  Not where
@@ -148,7 +156,7 @@ static bool
 locks_shallow(const TidrangeScan *scan)
 {
 	return scan->plan.is_flat && !scan->options.only &&
-		!scan->state->ss.ps.plan->parallel_aware &&
+		!is_divided(scan) &&
 		!has_exec_param((Node *) scan->plan.params, NULL);
 }
 
@@ -158,7 +166,7 @@ scan_make_wish(const TidrangeScan *scan, SnapshotWish *wish)
 {
 	wish->relid = scan->relid;
 	wish->shallow = locks_shallow(scan);
-	wish->list_leaves = scan->state->ss.ps.plan->parallel_aware;
+	wish->list_leaves = is_divided(scan);
 }
 
 /*
