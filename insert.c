@@ -726,6 +726,25 @@ await_end(InsertCall *call)
 	RESUME_INTERRUPTS();
 }
 
+/* An error after the first commit: its rows stay. */
+static void
+warn_of_parts(const InsertCall *call)
+{
+	int			i;
+
+	if (pg_atomic_read_u32(&call->shared->decision) == INSERT_COMMIT)
+		ereport(WARNING,
+				(errmsg("some workers of the parallel insert may be committed and others not"),
+				 errhint("Call tidrange_fdw_recover_inserts().")));
+	for (i = 0; i < call->nworkers; i++)
+	{
+		if (state_of(call, i) == INSERT_COMMITTED)
+			ereport(WARNING,
+					(errmsg("worker %d of the parallel insert has committed %llu rows",
+							i, (unsigned long long) call->shared->slots[i].rows)));
+	}
+}
+
 static void
 run_workers(InsertCall *call)
 {
@@ -748,10 +767,7 @@ run_workers(InsertCall *call)
 		await_end(call);
 		cancel_on_dsm_detach(call->segment, detach_callback,
 							 PointerGetDatum(call));
-		if (pg_atomic_read_u32(&call->shared->decision) == INSERT_COMMIT)
-			ereport(WARNING,
-					(errmsg("some workers of the parallel insert may be committed and others not"),
-					 errhint("Call tidrange_fdw_recover_inserts().")));
+		warn_of_parts(call);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

@@ -53,6 +53,7 @@ extern PGDLLEXPORT void tidrange_fdw_insert_worker(Datum main_arg);
 #define LOCK_PATIENCE	"1s"
 
 #define POLL_MS			100
+#define FIRST_POLL_MS	5
 
 /* This worker. */
 static InsertShared *shared;
@@ -108,6 +109,23 @@ wait_for_phase(InsertPhase phase)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 POLL_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * The first worker goes ahead: it has its local locks and a connection before the
+ * others take what there may be little of.
+ */
+static void
+wait_for_first(void)
+{
+	while (number > 0 &&
+		   pg_atomic_read_u32(&shared->slots[0].state) < INSERT_LOCKED)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 FIRST_POLL_MS, PG_WAIT_EXTENSION);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -400,9 +418,11 @@ tidrange_fdw_insert_worker(Datum main_arg)
 	take_call_lock();
 	wait_for_phase(INSERT_RUN);
 	show_progress();
+	wait_for_first();
 	insert_reach("started", number);
 
 	sql = shm_toc_lookup(toc, INSERT_KEY_STATEMENT, false);
+	debug_query_string = sql;
 	if (!run_statement(sql, shm_toc_lookup(toc, INSERT_KEY_SNAPSHOT, false)))
 	{
 		AbortOutOfAnyTransaction();

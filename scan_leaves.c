@@ -20,6 +20,7 @@
 #include "ctid.h"
 #include "nodes/nodeFuncs.h"
 #include "scan.h"
+#include "scan_team.h"
 #include "utils/memutils.h"
 
 /* ----------
@@ -144,7 +145,7 @@ static bool
 is_divided(const TidrangeScan *scan)
 {
 	return scan->state->ss.ps.plan->parallel_aware ||
-		scan->plan.connections > 1;
+		scan->plan.connections > 1 || scan_team_divides(scan);
 }
 
 /*

@@ -89,6 +89,13 @@ scan_team_check(void)
 		scan_check_coverage(own.shared, get_rel_name(own.relid));
 }
 
+/* Is it the scan that the team shares? */
+bool
+scan_team_divides(const TidrangeScan *scan)
+{
+	return own.team != NULL && scan->relid == own.relid;
+}
+
 /* The leader prepares the scan, and shows it to the others. */
 static void
 lead(TidrangeScan *scan)
@@ -166,7 +173,7 @@ scan_team_enter(TidrangeScan *scan)
 		return true;
 	if (own.member > 0 && !wait_for_leader())
 		return false;
-	if (scan->relid != own.relid)
+	if (!scan_team_divides(scan))
 	{
 		if (own.member > 0)
 			join_snapshot(scan->pool);

@@ -33,6 +33,7 @@ extern void scan_team_begin(ScanTeam *team, Oid relid, int member,
 							int nmembers, ScanTeamProgress progress);
 extern void scan_team_executed(void);
 extern void scan_team_check(void);
+extern bool scan_team_divides(const TidrangeScan *scan);
 extern bool scan_team_enter(TidrangeScan *scan);
 extern bool scan_team_needs_snapshot(const TidrangeScan *scan);
 extern void scan_team_progress(TidrangeScan *scan);

@@ -178,9 +178,55 @@ is(scalar(grep { $_->{text} =~ /pg_export_snapshot/ } $test->remote_log($log)), 
 	'under one snapshot');
 all_rests('statements');
 
+# Partitions of the source are read in chunks, too.
+$test->remote_sql(<<'SQL');
+CREATE TABLE parted (id int, v text) PARTITION BY RANGE (id);
+CREATE TABLE parted1 PARTITION OF parted FOR VALUES FROM (1) TO (1000);
+CREATE TABLE parted2 PARTITION OF parted FOR VALUES FROM (1000) TO (4000) PARTITION BY RANGE (id);
+CREATE TABLE parted21 PARTITION OF parted2 FOR VALUES FROM (1000) TO (2500);
+CREATE TABLE parted22 PARTITION OF parted2 DEFAULT;
+CREATE TABLE parted3 PARTITION OF parted DEFAULT;
+INSERT INTO parted SELECT * FROM t;
+ANALYZE parted;
+SQL
+$test->import_tables('parted');
+$log = $test->remote_log_size;
+$test->local_sql('TRUNCATE copy; ' . call('INSERT INTO copy SELECT * FROM parted', 'workers => 3'));
+is($test->local_sql(TidrangeTest::checksum('copy')), $sum, 'a partitioned source');
+%readers = map { $_->{pid} => 1 } grep { $_->{text} =~ /COPY \(SELECT.*tidrange\.lo/s } $test->remote_log($log);
+cmp_ok(scalar keys %readers, '>', 1, 'is read by several workers');
+
+# A view cannot be divided: one worker reads it.
+$test->remote_sql('CREATE VIEW all_of_t AS SELECT * FROM t');
+$test->import_tables('all_of_t');
+like($test->local_error('TRUNCATE copy; ' . call('INSERT INTO copy SELECT * FROM all_of_t', 'workers => 3') . '; SELECT 1/0'),
+	qr/NOTICE:  00000: foreign table "all_of_t" is read by one worker\nDETAIL:  It cannot be divided/, 'a view is read by one worker');
+is($test->local_sql(TidrangeTest::checksum('copy')), $sum, 'and whole');
+
+# An error among the commits of workers that need not be atomic.
+$test->local_sql(<<'SQL');
+CREATE TABLE late (id int);
+CREATE FUNCTION fail_late() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF new.id = 4999 THEN RAISE EXCEPTION 'too late'; END IF;
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER fail_late AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION fail_late();
+SQL
+like($test->local_error(call('INSERT INTO late SELECT id FROM t', 'workers => 3, atomic => false')),
+	qr/ERROR:  P0001: too late/, 'an error of a deferred trigger');
+is($test->local_sql('SELECT count(*) FROM late'), '0', 'comes before the first commit');
+
 # ----- refusals ---------------------------------------------------------------
 
+$test->create_server(name => 'elsewhere');
+$test->local_sql("CREATE FOREIGN TABLE elsewhere_t (id int, v text) SERVER elsewhere OPTIONS (table_name 't')");
 $test->local_sql(<<'SQL');
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER other_wrapper FOREIGN DATA WRAPPER postgres_fdw;
+CREATE USER MAPPING FOR PUBLIC SERVER other_wrapper;
+CREATE FOREIGN TABLE other_wrapper_t (id int, v text) SERVER other_wrapper;
 CREATE TABLE selfish (id int PRIMARY KEY, v text, up int REFERENCES selfish);
 CREATE TABLE ruled (id int, v text);
 CREATE RULE r AS ON INSERT TO ruled DO ALSO DELETE FROM small WHERE false;
@@ -207,6 +253,8 @@ foreach my $case (
 	[ 'INSERT INTO copy SELECT t.id FROM t, (SELECT id FROM small LIMIT 2) s', qr/every worker evaluates has a LIMIT/ ],
 	[ 'INSERT INTO copy SELECT t.id FROM t, small s WHERE s.id = t.id AND s.g < random()', qr/volatile function/ ],
 	[ 'INSERT INTO copy SELECT t.id FROM t JOIN copy USING (id)', qr/reads its target/ ],
+	[ 'INSERT INTO copy SELECT t.id FROM t JOIN elsewhere_t USING (id)', qr/is on another server/ ],
+	[ 'INSERT INTO copy SELECT t.id FROM t JOIN other_wrapper_t USING (id)', qr/is of another wrapper/ ],
 	[ 'INSERT INTO copy SELECT id FROM t RETURNING id', qr/RETURNING/ ],
 	[ 'WITH d AS (DELETE FROM small RETURNING id) INSERT INTO copy SELECT id FROM t', qr/WITH clause that modifies/ ],
 	[ 'INSERT INTO selfish SELECT id, v FROM t', qr/refers to itself/ ],
