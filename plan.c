@@ -28,6 +28,7 @@
 
 #include "access/sysattr.h"
 #include "access/table.h"
+#include "catalog/pg_type.h"
 #include "compat.h"
 #include "ctid.h"
 #include "deparse.h"
