@@ -32,7 +32,7 @@ BEGIN
     RETURN $1;
 END $$;
 
--- The nodes of the plan, and the reason if it is not parallel.
+-- The nodes of the plan down to the scan, or the reason if it is not parallel.
 CREATE FUNCTION plan_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     line text;
@@ -46,7 +46,7 @@ BEGIN
         END IF;
         why := coalesce(why, substring(line FROM 'Insert Not Parallel: (.*)'));
     END LOOP;
-    RETURN CASE WHEN why IS NULL AND nodes ~ 'Parallel Foreign Scan' THEN nodes
+    RETURN CASE WHEN why IS NULL AND nodes ~ 'Parallel Foreign Scan' THEN substring(nodes FROM '.*Parallel Foreign Scan')
                 ELSE 'serial: ' || coalesce(why, 'no reason') END;
 END $$;
 
@@ -79,7 +79,7 @@ END $$;
 EXPLAIN (COSTS OFF) INSERT INTO t.plain SELECT * FROM f.src;
 SELECT * FROM explain_workers('INSERT INTO t.plain SELECT * FROM f.src');
 SELECT * FROM try('INSERT INTO t.plain SELECT * FROM %s');
-CREATE TABLE t.parent (n int PRIMARY KEY);
+CREATE TABLE t.parent (n int PRIMARY KEY) WITH (autovacuum_enabled = off);
 CREATE TABLE t.full (
     id int PRIMARY KEY CHECK (id > 0), n int REFERENCES t.parent DEFERRABLE, v text DEFAULT 'none',
     twice int GENERATED ALWAYS AS (id * 2) STORED, at timestamptz DEFAULT now(),
