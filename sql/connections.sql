@@ -7,16 +7,16 @@ SET min_parallel_table_scan_size = 0;
 SET tidrange_fdw.connection_patience = 0;
 -- rows that cost the remote much are worth more sessions
 SET cpu_tuple_cost = 1;
-CREATE TABLE r.many (id int PRIMARY KEY, n int, v text)
+CREATE TABLE r.crowd (id int PRIMARY KEY, n int, v text)
     WITH (fillfactor = 10, autovacuum_enabled = off);
-INSERT INTO r.many SELECT i, i % 40, repeat('x', i % 90) FROM generate_series(1, 1200) i;
-ANALYZE r.many;
-SELECT import_far('many', 2);
-ALTER FOREIGN TABLE f.many OPTIONS (ADD connections '4');
+INSERT INTO r.crowd SELECT i, i % 40, repeat('x', i % 90) FROM generate_series(1, 1200) i;
+ANALYZE r.crowd;
+SELECT import_far('crowd', 2);
+ALTER FOREIGN TABLE f.crowd OPTIONS (ADD connections '4');
 
 CREATE FUNCTION connections(n int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE format('ALTER FOREIGN TABLE f.many OPTIONS (SET connections %L)', n);
+    EXECUTE format('ALTER FOREIGN TABLE f.crowd OPTIONS (SET connections %L)', n);
 END $$;
 
 -- How many connections took part in reading a query's foreign tables.
@@ -44,11 +44,11 @@ DECLARE
     results text[];
     one text;
 BEGIN
-    EXECUTE format(wrapped, 'r.many') INTO one;
+    EXECUTE format(wrapped, 'r.crowd') INTO one;
     results := ARRAY[one];
     FOR i IN 2..cardinality(ways) LOOP
         PERFORM connections(ways[i]::int);
-        EXECUTE format(wrapped, 'f.many') INTO one;
+        EXECUTE format(wrapped, 'f.crowd') INTO one;
         results := results || one;
     END LOOP;
     PERFORM connections(4);
@@ -56,14 +56,14 @@ BEGIN
         FROM unnest(results, ways) WITH ORDINALITY u(r, w, n) GROUP BY u.r ORDER BY min(u.n);
 END $$;
 
-EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM f.many;
-SELECT used('SELECT * FROM f.many');
+EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM f.crowd;
+SELECT used('SELECT * FROM f.crowd');
 SELECT connections(1);
-SELECT used('SELECT * FROM f.many');
+SELECT used('SELECT * FROM f.crowd');
 SELECT connections(3);
-SELECT used('SELECT * FROM f.many');
+SELECT used('SELECT * FROM f.crowd');
 SELECT connections(64);
-SELECT used('SELECT * FROM f.many') BETWEEN '{5}' AND '{64}' AS used;
+SELECT used('SELECT * FROM f.crowd') BETWEEN '{5}' AND '{64}' AS used;
 SELECT connections(4);
 
 SELECT substring(result FROM '\d+') AS rows, connections FROM check_connections(
@@ -88,12 +88,12 @@ RESET enable_hashjoin;
 SELECT * FROM check_connections('SELECT count(*), sum(id) FROM (SELECT * FROM %1$s UNION ALL SELECT * FROM %1$s UNION ALL SELECT * FROM %1$s) q');
 SELECT * FROM check_connections('SELECT g, (SELECT count(*) FROM %1$s m WHERE m.n = g OR random() > 2) FROM generate_series(1, 3) g');
 SELECT * FROM check_connections('SELECT g FROM generate_series(1198, 1202) g WHERE EXISTS (SELECT FROM %1$s m WHERE m.id = g OR random() > 2)');
-SELECT used('SELECT a.id FROM f.many a JOIN f.many b USING (n)');
+SELECT used('SELECT a.id FROM f.crowd a JOIN f.crowd b USING (n)');
 
 -- cursors
 BEGIN;
-DECLARE a CURSOR FOR SELECT id FROM f.many;
-DECLARE b CURSOR FOR SELECT id FROM f.many;
+DECLARE a CURSOR FOR SELECT id FROM f.crowd;
+DECLARE b CURSOR FOR SELECT id FROM f.crowd;
 CREATE TEMP TABLE seen (c text, id int);
 DO $$
 DECLARE
@@ -112,14 +112,14 @@ BEGIN
 END $$;
 SELECT c, count(*), count(DISTINCT id), sum(id) FROM seen GROUP BY 1 ORDER BY 1;
 CLOSE a;
-DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT id FROM f.many;
-DECLARE d CURSOR FOR SELECT id FROM f.many;
+DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT id FROM f.crowd;
+DECLARE d CURSOR FOR SELECT id FROM f.crowd;
 MOVE 500 IN d;
 MOVE FORWARD ALL IN c;
-DECLARE e CURSOR FOR SELECT id FROM f.many;
+DECLARE e CURSOR FOR SELECT id FROM f.crowd;
 MOVE 3 IN e;
 CLOSE e;
-SELECT count(*) FROM f.many;
+SELECT count(*) FROM f.crowd;
 MOVE ALL IN d;
 COMMIT;
 MOVE BACKWARD ALL IN c;
@@ -138,7 +138,7 @@ END $$;
 SELECT * FROM drain('c');
 CLOSE c;
 BEGIN;
-DECLARE s SCROLL CURSOR FOR SELECT id FROM f.many;
+DECLARE s SCROLL CURSOR FOR SELECT id FROM f.crowd;
 MOVE FORWARD ALL IN s;
 MOVE BACKWARD ALL IN s;
 SELECT * FROM drain('s');
@@ -151,79 +151,79 @@ DECLARE
     n int := 0;
     total bigint := 0;
 BEGIN
-    FOR rec IN SELECT id FROM f.many LOOP
+    FOR rec IN SELECT id FROM f.crowd LOOP
         n := n + 1;
         total := total + rec.id;
         EXIT WHEN n = most;
     END LOOP;
     RETURN n || CASE WHEN n = 1200 THEN ' ' || total ELSE '' END;
 END $$;
-CREATE FUNCTION of_sql() RETURNS SETOF int LANGUAGE sql VOLATILE AS 'SELECT id FROM f.many';
+CREATE FUNCTION of_sql() RETURNS SETOF int LANGUAGE sql VOLATILE AS 'SELECT id FROM f.crowd';
 CREATE FUNCTION one_row() RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     x int;
 BEGIN
-    SELECT id INTO x FROM f.many;
+    SELECT id INTO x FROM f.crowd;
     RETURN x IS NOT NULL;
 END $$;
 SELECT looped(3), looped(700), looped(5000), looped(3), one_row();
 SELECT count(*), count(DISTINCT x), sum(x) FROM of_sql() x;
 SELECT count(x) FROM (SELECT of_sql() AS x LIMIT 17) q;
 \set FETCH_COUNT 100
-SELECT id FROM f.many ORDER BY id LIMIT 3;
+SELECT id FROM f.crowd ORDER BY id LIMIT 3;
 \t
-SELECT id FROM f.many \g | sort -un | grep -c .
+SELECT id FROM f.crowd \g | sort -un | grep -c .
 \t
 \unset FETCH_COUNT
 
 -- a subtransaction that ends in mid-scan
 BEGIN;
-DECLARE outside CURSOR FOR SELECT id FROM f.many;
+DECLARE outside CURSOR FOR SELECT id FROM f.crowd;
 MOVE 100 IN outside;
 SAVEPOINT a;
-DECLARE inside CURSOR FOR SELECT id FROM f.many;
+DECLARE inside CURSOR FOR SELECT id FROM f.crowd;
 MOVE 300 IN inside;
 SELECT 1 / 0;
 ROLLBACK TO a;
-SELECT count(*), sum(id) FROM f.many;
+SELECT count(*), sum(id) FROM f.crowd;
 SAVEPOINT b;
-DECLARE inside CURSOR FOR SELECT id FROM f.many;
+DECLARE inside CURSOR FOR SELECT id FROM f.crowd;
 MOVE 300 IN inside;
 ROLLBACK TO b;
 MOVE ALL IN outside;
-SELECT count(*), sum(id) FROM f.many;
+SELECT count(*), sum(id) FROM f.crowd;
 COMMIT;
 
 -- a bad value in one block
-CREATE TABLE r.worse (id int, v text) WITH (fillfactor = 10);
-INSERT INTO r.worse SELECT i, CASE WHEN i = 900 THEN 'x' ELSE i || repeat(' ', 300) END FROM generate_series(1, 1000) i;
-CREATE FOREIGN TABLE f.worse (id int, v int) SERVER loopback
-    OPTIONS (schema_name 'r', table_name 'worse', chunk_blocks '1', connections '8');
-SELECT error_of('SELECT count(v) FROM f.worse');
-SELECT count(*) FROM f.many;
-SELECT error_of('SELECT count(v) FROM f.worse');
+CREATE TABLE r.crowd_bad (id int, v text) WITH (fillfactor = 10);
+INSERT INTO r.crowd_bad SELECT i, CASE WHEN i = 900 THEN 'x' ELSE i || repeat(' ', 300) END FROM generate_series(1, 1000) i;
+CREATE FOREIGN TABLE f.crowd_bad (id int, v int) SERVER loopback
+    OPTIONS (schema_name 'r', table_name 'crowd_bad', chunk_blocks '1', connections '8');
+SELECT error_of('SELECT count(v) FROM f.crowd_bad');
+SELECT count(*) FROM f.crowd;
+SELECT error_of('SELECT count(v) FROM f.crowd_bad');
 
 -- many tables of one server at once
-CREATE TABLE f.all_many (LIKE r.many) PARTITION BY LIST (n);
+CREATE TABLE f.crowd_all (LIKE r.crowd) PARTITION BY LIST (n);
 DO $$
 BEGIN
     FOR i IN 0..9 LOOP
-        EXECUTE format('CREATE TABLE r.part_%s AS SELECT * FROM r.many WHERE n %% 10 = %s', i, i);
-        EXECUTE format('CREATE FOREIGN TABLE f.part_%s PARTITION OF f.all_many FOR VALUES IN (%s, %s, %s, %s)
-            SERVER loopback OPTIONS (schema_name ''r'', table_name ''part_%s'', chunk_blocks ''1'', connections ''3'')',
+        EXECUTE format('CREATE TABLE r.crowd_%s AS SELECT * FROM r.crowd WHERE n %% 10 = %s', i, i);
+        EXECUTE format('CREATE FOREIGN TABLE f.crowd_%s PARTITION OF f.crowd_all FOR VALUES IN (%s, %s, %s, %s)
+            SERVER loopback OPTIONS (schema_name ''r'', table_name ''crowd_%s'', chunk_blocks ''1'', connections ''3'')',
             i, i, i + 10, i + 20, i + 30, i);
     END LOOP;
 END $$;
 SELECT count(*), sum(hashtextextended(x::text, 0)::numeric) =
-    (SELECT sum(hashtextextended(y::text, 0)::numeric) FROM r.many y) AS same FROM f.all_many x;
-SELECT count(*), count(DISTINCT a.id) FROM f.all_many a JOIN f.all_many b USING (id);
+    (SELECT sum(hashtextextended(y::text, 0)::numeric) FROM r.crowd y) AS same FROM f.crowd_all x;
+SELECT count(*), count(DISTINCT a.id) FROM f.crowd_all a JOIN f.crowd_all b USING (id);
 
 -- Workers may have several each.
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
-SELECT rows, ways FROM check_scan('r.many', 'f.many', '{2}');
-SELECT count(*) FROM (SELECT * FROM f.many LIMIT 9) q;
+SELECT rows, ways FROM check_scan('r.crowd', 'f.crowd', '{2}');
+SELECT count(*) FROM (SELECT * FROM f.crowd LIMIT 9) q;
 
 -- one session stays, and no transaction in it
 SELECT * FROM remote_sessions(1);
