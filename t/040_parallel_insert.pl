@@ -68,10 +68,29 @@ sub inserts_all
 	return;
 }
 
+# A call whose workers are held at their first row until all of them have one: a
+# fast one would read everything before the others have come.
+my $holder = $test->session;
+
+sub call_together
+{
+	my ($statement, $count) = @_;
+
+	TidrangeTest::shut_gate($local);
+	$holder->start(call($statement, "workers => $count"));
+	TidrangeTest::wait_at_gate($local, $count);
+	TidrangeTest::open_gate($local);
+	my ($out, $err) = $holder->finish;
+	return $err =~ s/^.*NOTICE.*\n?(?:LOCATION.*\n?)?//mgr;
+}
+
 # ----- the rows ---------------------------------------------------------------
 
 my $log = $test->remote_log_size;
-inserts_all('three workers', '(id int PRIMARY KEY, v text)', 'workers => 3');
+target('copy', '(id int PRIMARY KEY, v text)');
+is(call_together('INSERT INTO copy SELECT * FROM t WHERE gate(id)', 3), '', 'three workers: no error');
+is($test->local_sql(TidrangeTest::checksum('copy')), $sum, 'three workers: the rows of the source');
+all_rests('three workers');
 my @imports = grep { $_->{text} =~ /SET TRANSACTION SNAPSHOT/ } $test->remote_log($log);
 is(scalar @imports, 2, 'the second and third worker adopt the snapshot of the first');
 my %exports = map { $_->{text} =~ /SET TRANSACTION SNAPSHOT '([^']*)'/ ? ($1 => 1) : () } @imports;
@@ -191,10 +210,11 @@ ANALYZE parted;
 SQL
 $test->import_tables('parted');
 $log = $test->remote_log_size;
-$test->local_sql('TRUNCATE copy; ' . call('INSERT INTO copy SELECT * FROM parted', 'workers => 3'));
+$test->local_sql('TRUNCATE copy');
+is(call_together('INSERT INTO copy SELECT * FROM parted WHERE gate(id)', 3), '', 'no error');
 is($test->local_sql(TidrangeTest::checksum('copy')), $sum, 'a partitioned source');
 %readers = map { $_->{pid} => 1 } grep { $_->{text} =~ /COPY \(SELECT.*tidrange\.lo/s } $test->remote_log($log);
-cmp_ok(scalar keys %readers, '>', 1, 'is read by several workers');
+is(scalar keys %readers, 3, 'is read by all workers');
 
 # A view cannot be divided: one worker reads it.
 $test->remote_sql('CREATE VIEW all_of_t AS SELECT * FROM t');

@@ -304,7 +304,8 @@ my $locks = "SELECT string_agg(relation::regclass::text, ' ' ORDER BY relation::
 
 $offset = $pair->remote_log_size;
 is($lookup->query('BEGIN; SELECT v FROM flat WHERE id = 150'), 'v150', 'a look-up');
-is($pair->remote_sql($locks), 'flat flat_2 flat_2_pkey', 'locks its leaf alone, and keeps the lock');
+# the planner looks at the parent's indexes since 16
+like($pair->remote_sql($locks), qr/^flat flat_2 flat_2_pkey(?: flat_pkey)?$/, 'locks its leaf alone, and keeps the lock');
 ok((grep { $_->{text} =~ /LOCK TABLE ONLY public\.flat IN/ } $pair->remote_log($offset)),
 	'the parent was locked without its leaves');
 is($lookup->query('SELECT v FROM flat WHERE id = 151'), 'v151', 'again');
