@@ -37,6 +37,7 @@
 #include "parser/parsetree.h"
 #include "plan.h"
 #include "tcop/tcopprot.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
@@ -504,9 +505,17 @@ insert_plan(const char *sql, Oid *driver, double *pages)
 	Query	   *query = parse_statement(sql);
 	Oid			target = rt_fetch(query->resultRelation, query->rtable)->relid;
 	PlannedStmt *stmt;
+	int			level;
 
 	check_target(target);
+
+	/* the parts are the parallelism: one plan for one process (insert_select.c) */
+	level = NewGUCNestLevel();
+	(void) set_config_option("max_parallel_workers_per_gather", "0",
+							 PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true,
+							 0, false);
 	stmt = compat_plan(query, sql);
+	AtEOXact_GUC(true, level);
 	check_relations(stmt, target);
 	choose_driver(stmt, driver, pages);
 	return stmt;

@@ -100,6 +100,13 @@ is(scalar keys %readers, 3, 'three sessions read chunks');
 
 inserts_all('one worker', '(id int PRIMARY KEY, v text)', 'workers => 1');
 inserts_all('workers by default', '(id int PRIMARY KEY, v text)', '');
+
+# A plain INSERT would have a parallel plan under these settings; a worker's must not.
+target('copy', '(id int, v text)');
+like($test->local_sql(TidrangeTest::workers(2) . 'EXPLAIN INSERT INTO copy SELECT * FROM t'), qr/Gather/, 'the plain statement is parallel');
+is( $test->local_error(TidrangeTest::workers(2) . call('INSERT INTO copy SELECT * FROM t', 'workers => 2')) =~ s/^.*NOTICE.*\n?(?:LOCATION.*\n?)?//mgr,
+	'', 'the call is divided all the same');
+is($test->local_sql(TidrangeTest::checksum('copy')), $sum, 'and inserts the rows of the source');
 inserts_all('not atomic', '(id int PRIMARY KEY, v text)', 'workers => 4, atomic => false');
 inserts_all('without an index', '(id int, v text)', 'workers => 4');
 inserts_all('unlogged', '(id int, v text)', 'workers => 2');
