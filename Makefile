@@ -23,6 +23,7 @@ OBJS = \
 	connection.o \
 	cancel.o \
 	snapshot.o \
+	snapshot_lock.o \
 	claim.o \
 	chunks.o \
 	stream.o \

@@ -110,6 +110,28 @@ begin_call(FunctionCallInfo fcinfo)
 	return funcctx;
 }
 
+/* A chunk as a row: participant, leaf if asked for, lower, upper, blocks. */
+static Datum
+chunk_row(FuncCallContext *funcctx, const ClaimChunk *chunk, int participant,
+		  bool with_leaf)
+{
+	char		lower[CLAIM_TID_SIZE];
+	char		upper[CLAIM_TID_SIZE];
+	Datum		values[5];
+	bool		nulls[5] = {false};
+	int			n = 0;
+
+	claim_format_bounds(chunk, lower, upper);
+	values[n++] = Int32GetDatum(participant);
+	if (with_leaf)
+		values[n++] = Int32GetDatum((int32) chunk->leaf + 1);
+	values[n++] = CStringGetTextDatum(lower);
+	nulls[n] = chunk->open_end;
+	values[n++] = chunk->open_end ? (Datum) 0 : CStringGetTextDatum(upper);
+	values[n++] = Int64GetDatum((int64) chunk->nblocks);
+	return HeapTupleGetDatum(heap_form_tuple(funcctx->tuple_desc, values, nulls));
+}
+
 /*
  * One row a chunk.
  */
@@ -119,10 +141,6 @@ tidrange_fdw_chunks(PG_FUNCTION_ARGS)
 	FuncCallContext *funcctx;
 	ClaimChunk	chunk;
 	int			participant;
-	char		lower[CLAIM_TID_SIZE];
-	char		upper[CLAIM_TID_SIZE];
-	Datum		values[4];
-	bool		nulls[4] = {false};
 
 	if (SRF_IS_FIRSTCALL())
 	{
@@ -147,16 +165,7 @@ tidrange_fdw_chunks(PG_FUNCTION_ARGS)
 	if (!next_chunk(funcctx->user_fctx, &chunk, &participant))
 		SRF_RETURN_DONE(funcctx);
 
-	claim_format_bounds(&chunk, lower, upper);
-	values[0] = Int32GetDatum(participant);
-	values[1] = CStringGetTextDatum(lower);
-	nulls[2] = chunk.open_end;
-	values[2] = nulls[2] ? (Datum) 0 : CStringGetTextDatum(upper);
-	values[3] = Int64GetDatum((int64) chunk.nblocks);
-
-	SRF_RETURN_NEXT(funcctx,
-					HeapTupleGetDatum(heap_form_tuple(funcctx->tuple_desc,
-													  values, nulls)));
+	SRF_RETURN_NEXT(funcctx, chunk_row(funcctx, &chunk, participant, false));
 }
 
 /*
@@ -193,10 +202,6 @@ tidrange_fdw_leaf_chunks(PG_FUNCTION_ARGS)
 	FuncCallContext *funcctx;
 	ClaimChunk	chunk;
 	int			participant;
-	char		lower[CLAIM_TID_SIZE];
-	char		upper[CLAIM_TID_SIZE];
-	Datum		values[5];
-	bool		nulls[5] = {false};
 
 	if (SRF_IS_FIRSTCALL())
 	{
@@ -233,15 +238,5 @@ tidrange_fdw_leaf_chunks(PG_FUNCTION_ARGS)
 	if (!next_chunk(funcctx->user_fctx, &chunk, &participant))
 		SRF_RETURN_DONE(funcctx);
 
-	claim_format_bounds(&chunk, lower, upper);
-	values[0] = Int32GetDatum(participant);
-	values[1] = Int32GetDatum((int32) chunk.leaf + 1);
-	values[2] = CStringGetTextDatum(lower);
-	nulls[3] = chunk.open_end;
-	values[3] = nulls[3] ? (Datum) 0 : CStringGetTextDatum(upper);
-	values[4] = Int64GetDatum((int64) chunk.nblocks);
-
-	SRF_RETURN_NEXT(funcctx,
-					HeapTupleGetDatum(heap_form_tuple(funcctx->tuple_desc,
-													  values, nulls)));
+	SRF_RETURN_NEXT(funcctx, chunk_row(funcctx, &chunk, participant, true));
 }

@@ -147,9 +147,6 @@ restore_settings(shm_toc *toc)
 	/* messages travel to the caller in the database's encoding */
 	SetConfigOption("client_encoding", GetDatabaseEncodingName(),
 					PGC_USERSET, PGC_S_SESSION);
-	/* one plan for one process */
-	SetConfigOption("max_parallel_workers_per_gather", "0",
-					PGC_USERSET, PGC_S_SESSION);
 	/* without it the foreign table could be read once for each outer row */
 	SetConfigOption("enable_material", "on", PGC_USERSET, PGC_S_SESSION);
 

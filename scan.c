@@ -200,8 +200,10 @@ error_callback(void *arg)
 		errcontext("column \"%s\" of foreign table \"%s\"",
 				   NameStr(TupleDescAttr(desc, attnum - 1)->attname),
 				   scan->relation_name);
-		if (scan->copy_sql != NULL)
-			errcontext("remote SQL command: %s", scan->copy_sql);
+		/* of the row's own stream: each may read another partition */
+		if (scan->streams[scan->current].has_chunk)
+			errcontext("remote SQL command: %s",
+					   scan->streams[scan->current].stream.request.copy_sql);
 	}
 	else
 		errcontext("foreign table \"%s\"", scan->relation_name);

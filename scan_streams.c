@@ -264,7 +264,7 @@ add_stream(TidrangeScan *scan)
 }
 
 /* The sockets of all streams that read; the user data is the stream. */
-static WaitEventSet *
+static void
 make_waits(TidrangeScan *scan)
 {
 	WaitEventSet *waits = compat_create_wait_event_set(scan->nstreams + 2);
@@ -283,7 +283,6 @@ make_waits(TidrangeScan *scan)
 			AddWaitEventToSet(waits, WL_SOCKET_READABLE,
 							  PQsocket(ss->stream.conn->pg), NULL, ss);
 	}
-	return waits;
 }
 
 /*

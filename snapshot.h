@@ -91,11 +91,20 @@ extern Connection *snapshot_join(ConnectionPool *pool,
 								 const WaitLimits *limits, RemoteError *error);
 extern RemoteTable *snapshot_add_table(Connection *conn,
 									   const SnapshotWish *wish);
+extern bool snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
+						   const WaitLimits *limits, RemoteError *error);
+
+/* what the last command brought, for snapshot_lock.c as well */
+extern PGresult *snapshot_next_result(Connection *conn, const char *name,
+									  int *position);
+extern PGresult *snapshot_find_result(Connection *conn, const char *name);
+extern bool snapshot_was_rewritten(Connection *conn);
+extern void snapshot_check_not_rewritten(const char *name, bool rewritten);
+
+/* snapshot_lock.c */
 extern void snapshot_refuse_row_security(Connection *conn, const char *from);
 extern bool snapshot_pin(Connection *conn, const SnapshotLock *lock,
 						 bool *excluded);
-extern bool snapshot_adopt(Connection *conn, const SnapshotTicket *ticket,
-						   const WaitLimits *limits, RemoteError *error);
 extern bool snapshot_lock(Connection *conn, const SnapshotLock *lock,
 						  const WaitLimits *limits, RemoteError *error);
 

@@ -15,20 +15,7 @@ my $pair = TidrangeTest->new(chunk_blocks => 8);
 my $source = $pair->source;
 my $destination = $pair->destination;
 
-# Of `guarded` the rows up to 1500 come at once, the others when the source's gate
-# is open.  A policy is the way to make a remote scan slow: quals with functions of
-# ours are not sent.
-$pair->create_table('ledger', 3000);
-$pair->create_table('guarded', 3000);
-$pair->remote_sql(<<'SQL');
-ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
-CREATE POLICY guard ON guarded USING (id <= 1500 OR gate(id));
-CREATE ROLE reader LOGIN;
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
-GRANT EXECUTE ON FUNCTION pg_stat_file(text, boolean) TO reader;
-SQL
-$pair->create_server(mapping => { user => 'reader' });
-$pair->import_tables(qw(ledger guarded));
+$pair->create_guarded;
 
 use constant SOON => 2;
 my $question = 'SELECT count(*), sum(id) FROM ledger';

@@ -43,24 +43,7 @@ $schema_of{$_} = '"Sche.ma"' foreach '"Ta""ble é 表"', '"T"', 't';
 
 # ----- the rows ---------------------------------------------------------------
 
-my %rows = (
-	gap => 3999,
-	nul => 5000,
-	zero => 0,
-	nocol => 300,
-	pt => 3000,
-	par => 1000,
-	kid => 1000,
-	vw => 3999,
-	mv => 3999,
-	toast => 40,
-	drp => 1000,
-	gen => 100,
-	'"Ta""ble é 表"' => 500,
-	'"T"' => 1,
-	t => 2,
-	ty => 2000,
-	esc => 10);
+my %rows = ValuesTest::fixture_rows();
 
 # Of all tables as they are in a schema, or in schemas by table.
 sub checksums

@@ -17,26 +17,14 @@ my $pair = TidrangeTest->new(
 my $source = $pair->source;
 my $destination = $pair->destination;
 
-# Of `guarded` the rows up to 1500 come at once, the others when the source's
-# gate is open.
-$pair->create_table('ledger', 3000);
-$pair->create_table('guarded', 3000);
 $pair->remote_sql(<<'SQL');
-ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
-CREATE POLICY guard ON guarded USING (id <= 1500 OR gate(id));
 CREATE TABLE wide (id int, v text) WITH (fillfactor = 10);
 ALTER TABLE wide ALTER v SET STORAGE EXTERNAL;
 INSERT INTO wide SELECT i, repeat(chr(97 + i % 20), 20000) FROM generate_series(1, 4000) i;
 CREATE TABLE worse (id int, v text) WITH (fillfactor = 10);
 INSERT INTO worse SELECT i, CASE WHEN i = 2500 THEN 'x' ELSE i || repeat(' ', 100) END FROM generate_series(1, 3000) i;
-CREATE ROLE reader LOGIN;
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
-GRANT EXECUTE ON FUNCTION pg_stat_file(text, boolean) TO reader;
 SQL
-$pair->create_server(
-	mapping => { user => 'reader' },
-	options => { connections => 4 });
-$pair->import_tables(qw(ledger guarded wide));
+$pair->create_guarded(tables => ['wide'], options => { connections => 4 });
 $pair->local_sql(
 	"CREATE FOREIGN TABLE worse (id int, v int) SERVER source; ALTER FOREIGN TABLE wide OPTIONS (ADD connections '8', ADD chunk_blocks '25')"
 );

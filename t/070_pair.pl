@@ -137,24 +137,7 @@ CREATE FOREIGN TABLE f.vw (id int, v text) SERVER source OPTIONS (schema_name 'p
 SQL
 
 # Name of the foreign table => rows, and what it is on the source.
-my %rows = (
-	gap => 3999,
-	nul => 5000,
-	zero => 0,
-	nocol => 300,
-	pt => 3000,
-	par => 1000,
-	kid => 1000,
-	vw => 3999,
-	mv => 3999,
-	toast => 40,
-	drp => 1000,
-	gen => 100,
-	'"Ta""ble é 表"' => 500,
-	'"T"' => 1,
-	t => 2,
-	ty => 2000,
-	esc => 10);
+my %rows = ValuesTest::fixture_rows();
 my %there = map { $_ => "SELECT * FROM public.$_" } keys %rows;
 $there{vw} = 'SELECT id, v FROM public.vw';
 $there{$_} = "SELECT * FROM \"Sche.ma\".$_" foreach '"Ta""ble é 表"', '"T"', 't';

@@ -128,6 +128,29 @@ SQL
 	return;
 }
 
+# Tables ledger and guarded of 3000 rows, read as the role reader; `tables` are
+# others to import, `options` go to the server.  Of `guarded` the rows up to 1500 come at once, the others when the
+# source's gate is open.  A policy is the way to make a remote scan slow: quals with
+# functions of ours are not sent.
+sub create_guarded
+{
+	my ($self, %args) = @_;
+
+	$self->create_table($_, 3000) foreach qw(ledger guarded);
+	$self->remote_sql(<<'SQL');
+ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+CREATE POLICY guard ON guarded USING (id <= 1500 OR gate(id));
+CREATE ROLE reader LOGIN;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
+GRANT EXECUTE ON FUNCTION pg_stat_file(text, boolean) TO reader;
+SQL
+	$self->create_server(
+		mapping => { user => 'reader' },
+		options => $args{options});
+	$self->import_tables('ledger', 'guarded', @{ $args{tables} // [] });
+	return;
+}
+
 # Settings under which small tables are read by that many workers.
 sub workers
 {

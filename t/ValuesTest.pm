@@ -34,6 +34,29 @@ sub ways
 		'parallel, text' => PARALLEL . FORCE_TEXT);
 }
 
+# The tables of fixture.sql, and how many rows each has.
+sub fixture_rows
+{
+	return (
+		gap => 3999,
+		nul => 5000,
+		zero => 0,
+		nocol => 300,
+		pt => 3000,
+		par => 1000,
+		kid => 1000,
+		vw => 3999,
+		mv => 3999,
+		toast => 40,
+		drp => 1000,
+		gen => 100,
+		'"Ta""ble é 表"' => 500,
+		'"T"' => 1,
+		t => 2,
+		ty => 2000,
+		esc => 10);
+}
+
 # Two running clusters.  source_conf, destination_conf: lines for
 # postgresql.conf.
 sub new
