@@ -18,6 +18,7 @@ OBJS = \
 	unique.o \
 	width.o \
 	plan.o \
+	plan_pack.o \
 	insert_select.o \
 	connection_pool.o \
 	connection.o \
@@ -37,6 +38,7 @@ OBJS = \
 	scan_join.o \
 	scan_team.o \
 	parallel.o \
+	insert_batch.o \
 	insert.o \
 	insert_check.o \
 	insert_worker.o \

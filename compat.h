@@ -225,6 +225,50 @@ compat_result_relations(PlannedStmt *stmt)
 #define compat_modify_table_plan(node)	((Plan *) linitial((node)->plans))
 #endif
 
+/* The same when it runs. */
+#if PG_VERSION_NUM >= 140000
+#define compat_modify_table_source(state)	outerPlanState(state)
+#else
+#define compat_modify_table_source(state)	((state)->mt_plans[0])
+#endif
+
+/* How a row of the named table becomes one of a partition; NULL: as it is. */
+#if PG_VERSION_NUM >= 160000
+#define compat_partition_map(relinfo, estate)	ExecGetRootToChildMap(relinfo, estate)
+#elif PG_VERSION_NUM >= 140000
+#define compat_partition_map(relinfo, estate)	((relinfo)->ri_RootToPartitionMap)
+#else
+#define compat_partition_map(relinfo, estate) \
+	((relinfo)->ri_PartitionInfo ? \
+	 (relinfo)->ri_PartitionInfo->pi_RootToPartitionMap : NULL)
+#endif
+
+/* 14 names the relation. */
+#if PG_VERSION_NUM >= 140000
+#define compat_compute_generated(relinfo, estate, slot) \
+	ExecComputeStoredGenerated(relinfo, estate, slot, CMD_INSERT)
+#else
+#define compat_compute_generated(relinfo, estate, slot) \
+	((estate)->es_result_relation_info = (relinfo), \
+	 ExecComputeStoredGenerated(estate, slot, CMD_INSERT))
+#endif
+
+/* Index entries of a new row; 14, 16 and 19 changed it. */
+#if PG_VERSION_NUM >= 190000
+#define compat_insert_index_tuples(relinfo, slot, estate) \
+	ExecInsertIndexTuples(relinfo, estate, 0, slot, NIL, NULL)
+#elif PG_VERSION_NUM >= 160000
+#define compat_insert_index_tuples(relinfo, slot, estate) \
+	ExecInsertIndexTuples(relinfo, slot, estate, false, false, NULL, NIL, false)
+#elif PG_VERSION_NUM >= 140000
+#define compat_insert_index_tuples(relinfo, slot, estate) \
+	ExecInsertIndexTuples(relinfo, slot, estate, false, false, NULL, NIL)
+#else
+#define compat_insert_index_tuples(relinfo, slot, estate) \
+	((estate)->es_result_relation_info = (relinfo), \
+	 ExecInsertIndexTuples(slot, estate, false, NULL, NIL))
+#endif
+
 /* Joins whose rows are those of the inner side: 16 and 18 added some. */
 static inline bool
 compat_is_right_side_join(JoinType type)

@@ -156,6 +156,10 @@ explain_scan(ForeignScanState *node, ExplainState *es)
 	}
 	if (es->verbose && scan->plan.serial_reason[0] != '\0')
 		ExplainPropertyText("Insert Not Parallel", scan->plan.serial_reason, es);
+	if (es->verbose && scan->batch_reason != NULL)
+		ExplainPropertyText("Insert", scan->batch_reason[0] == '\0' ?
+							"in batches" :
+							psprintf("row by row: %s", scan->batch_reason), es);
 	if (!es->analyze || !scan->prepared)
 		return;
 	if (scan->remote.whole_reason != NULL)

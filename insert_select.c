@@ -125,7 +125,8 @@ domain_hazard(Oid type, List *seen)
 		if (check == NULL)
 			continue;
 		worst = worse_hazard(worst, expression_hazard(check));
-		if (has_unsafe_domain(check, seen))
+		/* a volatile one could look at what is being inserted */
+		if (has_unsafe_domain(check, seen) || contain_volatile_functions(check))
 			worst = PROPARALLEL_UNSAFE;
 	}
 	return worst;
@@ -485,13 +486,13 @@ insert_select_is_insert(PlannerInfo *root)
 	return topmost(root)->parse->commandType == CMD_INSERT;
 }
 
+/* What is wrong with the expressions of one query level; NULL: nothing. */
+typedef const char *(*LevelTest) (PlannerInfo *root);
+
 /* Why one query level may not be planned below a parallel INSERT. */
 static const char *
-level_reason(PlannerInfo *root)
+level_hazard(PlannerInfo *root)
 {
-	const char *reason = NULL;
-	int			i;
-
 	if (max_parallel_hazard(root->parse) == PROPARALLEL_UNSAFE)
 		return "the statement or a default of the target has a parallel unsafe expression";
 	if (has_unsafe_domain((Node *) root->parse, NIL))
@@ -499,6 +500,28 @@ level_reason(PlannerInfo *root)
 	/* the columns of the members of UNION ALL, which have left the query */
 	if (is_unsafe((Node *) root->append_rel_list))
 		return "the statement has a parallel unsafe expression";
+	return NULL;
+}
+
+/* Whether what one query level evaluates could look at rows just inserted. */
+static const char *
+level_volatility(PlannerInfo *root)
+{
+	if (contain_volatile_functions_not_nextval((Node *) root->parse) ||
+		contain_volatile_functions_not_nextval((Node *) root->append_rel_list))
+		return "the statement or a default of the target has a volatile expression";
+	if (has_unsafe_domain((Node *) root->parse, NIL) ||
+		has_unsafe_domain((Node *) root->append_rel_list, NIL))
+		return "a domain in the statement has a check that may be volatile";
+	return NULL;
+}
+
+/* A query level, and its subqueries. */
+static const char *
+level_reason(PlannerInfo *root, LevelTest test)
+{
+	const char *reason = test(root);
+	int			i;
 
 	/* subqueries that have been planned; the others are whole in our query */
 	for (i = 1; i < root->simple_rel_array_size && reason == NULL; i++)
@@ -506,30 +529,29 @@ level_reason(PlannerInfo *root)
 		RelOptInfo *rel = root->simple_rel_array[i];
 
 		if (rel != NULL && rel->subroot != NULL)
-			reason = level_reason(rel->subroot);
+			reason = level_reason(rel->subroot, test);
 	}
 	return reason;
 }
 
 /*
- * Does the statement have an expression that must not run in parallel mode, not
- * even in the leader?  Sublinks have become plans by now, which say only whether
- * workers may run them: what they were made of is looked at instead.  `root` is
- * the level that is being planned.
+ * Put all expressions of the statement to the test.  Sublinks have become plans by
+ * now, which say only whether workers may run them: what they were made of is
+ * looked at instead.  `root` is the level that is being planned.
  */
 static const char *
-expression_reason(PlannerInfo *root)
+expression_reason(PlannerInfo *root, LevelTest test)
 {
 	List	   *subroots = root->glob->subroots;
 	const char *reason = NULL;
 	ListCell   *lc;
 
 	for (; root != NULL && reason == NULL; root = root->parent_root)
-		reason = level_reason(root);
+		reason = level_reason(root, test);
 	foreach(lc, subroots)
 	{
 		if (reason == NULL)
-			reason = level_reason(lfirst(lc));
+			reason = level_reason(lfirst(lc), test);
 	}
 	return reason;
 }
@@ -557,7 +579,7 @@ statement_reason(PlannerInfo *root)
 		if (compat_is_target_view(rte))
 			return "the target is a view";
 	}
-	reason = expression_reason(root);
+	reason = expression_reason(root, level_hazard);
 	if (reason == NULL)
 		reason = target_reason(target->relid);
 	return reason;
@@ -584,6 +606,21 @@ insert_select_plan_reason(PlannerInfo *root, RelOptInfo *rel)
 		!is_parallel_safe(root, (Node *) rel->reltarget->exprs))
 		return "a filter or an output column cannot be evaluated by a worker";
 	return statement_reason(root);
+}
+
+/*
+ * At plan time: why this INSERT has to write a row before it asks for the next one.
+ * NULL if what it evaluates cannot tell, or if it is none; what depends on the
+ * target is tested when it starts (insert_batch.c).
+ */
+const char *
+insert_select_row_reason(PlannerInfo *root, RelOptInfo *rel, Oid relid)
+{
+	if (!insert_select_is_insert(root))
+		return NULL;
+	if (!insert_select_decodes_safely(rel, relid))
+		return "a column's type has a check or an input function that may be volatile";
+	return expression_reason(root, level_volatility);
 }
 
 /*

@@ -17,6 +17,8 @@ extern bool insert_select_enabled;
 extern bool insert_select_is_insert(PlannerInfo *root);
 extern const char *insert_select_plan_reason(PlannerInfo *root,
 											 RelOptInfo *rel);
+extern const char *insert_select_row_reason(PlannerInfo *root,
+											RelOptInfo *rel, Oid relid);
 extern const char *insert_select_begin(ForeignScanState *node);
 extern bool insert_select_decodes_safely(RelOptInfo *rel, Oid relid);
 

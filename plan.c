@@ -98,23 +98,6 @@ typedef struct PlanRelInfo
 	double		block_share;	/* of the blocks: what ctid quals leave */
 } PlanRelInfo;
 
-/* Positions in fdw_private. */
-enum ScanPlanItem
-{
-	PLAN_FRAGMENTS,				/* list of String */
-	PLAN_ATTNUMS,				/* list of integers */
-	PLAN_QUAL_ATTNUMS,			/* list of integers */
-	PLAN_NEEDS_CTID,			/* Boolean */
-	PLAN_PAGES,					/* Float */
-	PLAN_CTID_OPERATORS,		/* list of integers */
-	PLAN_LIMIT,					/* Float */
-	PLAN_CONNECTIONS,			/* Integer */
-	PLAN_SERIAL_REASON,			/* String, empty: none */
-	PLAN_HAS_LEAVES,			/* Boolean */
-	PLAN_IS_FLAT,				/* Boolean */
-	PLAN_WHOLE_REASON			/* String, empty: none */
-};
-
 /* ----------
  * Sizes
  * ----------
@@ -804,6 +787,12 @@ pushable_limit(PlannerInfo *root, RelOptInfo *rel, List *local_exprs)
 	return Max(root->limit_tuples, 1);
 }
 
+static const char *
+text_or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
 /*
  * GetForeignPlan.
  */
@@ -815,11 +804,7 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 	List	   *remote_exprs = NIL;
 	List	   *local_exprs = NIL;
 	DeparsedQuals quals;
-	List	   *attnums;
-	List	   *qual_attnums;
-	List	   *ctid_operators;
-	List	   *ctid_exprs;
-	List	   *private;
+	ScanPlan	plan = {0};
 	bool		needs_ctid;
 	ListCell   *lc;
 
@@ -839,61 +824,23 @@ plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid, ForeignPath *path,
 			local_exprs = lappend(local_exprs, rinfo->clause);
 	}
 	quals = deparse_quals(root, rel, remote_exprs);
-	attnums = needed_columns(rel, relid, local_exprs, &needs_ctid);
-	qual_attnums = mentioned_columns(rel, remote_exprs, &needs_ctid);
-
-	private = list_make4(quals.fragments, attnums, qual_attnums,
-						 makeBoolean(needs_ctid));
-
-	/* Without a decimal point it would come back to a worker as an Integer. */
-	private = lappend(private,
-					  makeFloat(psprintf("%.1f", info->size.known ?
-										 info->size.pages : -1.0)));
-
-	/* The values of ctid quals stand behind the parameters. */
-	ctid_extract(rel, remote_exprs, &ctid_operators, &ctid_exprs);
-	private = lappend(private, ctid_operators);
-	private = lappend(private,
-					  makeFloat(psprintf("%.1f", pushable_limit(root, rel,
-																local_exprs))));
-	private = lappend(private, makeInteger(path->fdw_private != NIL ?
-										   intVal(linitial(path->fdw_private)) : 1));
-	private = lappend(private, makeString(pstrdup(info->serial_reason ?
-												  info->serial_reason : "")));
-	private = lappend(private, makeBoolean(info->size.known &&
-										   (info->size.has_children ||
-											info->size.kind == RELKIND_PARTITIONED_TABLE)));
-	private = lappend(private, makeBoolean(info->size.known && info->size.flat));
-	private = lappend(private, makeString(pstrdup(whole_reason(info) ?
-												  whole_reason(info) : "")));
+	plan.attnums = needed_columns(rel, relid, local_exprs, &needs_ctid);
+	plan.qual_attnums = mentioned_columns(rel, remote_exprs, &needs_ctid);
+	ctid_extract(rel, remote_exprs, &plan.ctid_operators, &plan.ctid_exprs);
+	plan.fragments = quals.fragments;
+	plan.needs_ctid = needs_ctid;
+	plan.limit = pushable_limit(root, rel, local_exprs);
+	plan.connections = path->fdw_private != NIL ?
+		intVal(linitial(path->fdw_private)) : 1;
+	plan.serial_reason = text_or_empty(info->serial_reason);
+	plan.row_reason = text_or_empty(insert_select_row_reason(root, rel, relid));
+	plan.pages = info->size.known ? info->size.pages : -1;
+	plan.has_leaves = info->size.known &&
+		(info->size.has_children ||
+		 info->size.kind == RELKIND_PARTITIONED_TABLE);
+	plan.is_flat = info->size.known && info->size.flat;
+	plan.whole_reason = text_or_empty(whole_reason(info));
 	return make_foreignscan(tlist, local_exprs, rel->relid,
-							list_concat(quals.params, ctid_exprs),
-							private, NIL, remote_exprs, outer_plan);
-}
-
-/*
- * What plan_scan packed.
- */
-void
-plan_unpack(const ForeignScan *scan, ScanPlan *plan)
-{
-	List	   *private = scan->fdw_private;
-	int			nparams;
-
-	plan->fragments = (List *) list_nth(private, PLAN_FRAGMENTS);
-	plan->attnums = (List *) list_nth(private, PLAN_ATTNUMS);
-	plan->qual_attnums = (List *) list_nth(private, PLAN_QUAL_ATTNUMS);
-	plan->needs_ctid = boolVal(list_nth(private, PLAN_NEEDS_CTID));
-	plan->pages = floatVal(list_nth(private, PLAN_PAGES));
-	plan->limit = floatVal(list_nth(private, PLAN_LIMIT));
-	plan->connections = intVal(list_nth(private, PLAN_CONNECTIONS));
-	plan->serial_reason = strVal(list_nth(private, PLAN_SERIAL_REASON));
-	plan->has_leaves = boolVal(list_nth(private, PLAN_HAS_LEAVES));
-	plan->is_flat = boolVal(list_nth(private, PLAN_IS_FLAT));
-	plan->whole_reason = strVal(list_nth(private, PLAN_WHOLE_REASON));
-	plan->ctid_operators = (List *) list_nth(private, PLAN_CTID_OPERATORS);
-	nparams = list_length(scan->fdw_exprs) -
-		list_length(plan->ctid_operators);
-	plan->params = list_truncate(list_copy(scan->fdw_exprs), nparams);
-	plan->ctid_exprs = list_copy_tail(scan->fdw_exprs, nparams);
+							list_concat(quals.params, plan.ctid_exprs),
+							plan_pack(&plan), NIL, remote_exprs, outer_plan);
 }

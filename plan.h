@@ -30,6 +30,8 @@ typedef struct ScanPlan
 								 * parallel */
 	const char *serial_reason;	/* why an INSERT does not read in parallel;
 								 * empty: it does, or is none */
+	const char *row_reason;		/* why an INSERT must not write in batches;
+								 * empty: the target decides */
 	double		pages;			/* block space as estimated; -1: unknown */
 	bool		has_leaves;		/* the remote table is a parent, it seems */
 	bool		is_flat;		/* of leaves only, and partitioned */
@@ -42,6 +44,10 @@ extern ForeignScan *plan_scan(PlannerInfo *root, RelOptInfo *rel, Oid relid,
 							  ForeignPath *path, List *tlist,
 							  List *scan_clauses, Plan *outer_plan);
 extern bool plan_is_ours(Oid relid);
+extern bool plan_is_our_routine(const FdwRoutine *routine);
+
+/* plan_pack.c */
+extern List *plan_pack(const ScanPlan *plan);
 extern void plan_unpack(const ForeignScan *scan, ScanPlan *plan);
 
 #endif							/* TIDRANGE_PLAN_H */

@@ -121,6 +121,8 @@ typedef struct TidrangeScan
 	MemoryContextCallback cleanup;
 	TableOptions options;
 	ScanPlan	plan;
+	const char *batch_reason;	/* the INSERT writes row by row; "": it does
+								 * not; NULL: it is none */
 	List	   *param_states;	/* ExprState of plan.params */
 	List	   *ctid_states;	/* ExprState of plan.ctid_exprs */
 

@@ -18,6 +18,7 @@
 #include "foreign/fdwapi.h"
 #include "import.h"
 #include "insert.h"
+#include "insert_batch.h"
 #include "insert_select.h"
 #include "parallel.h"
 #include "plan.h"
@@ -51,6 +52,11 @@ _PG_init(void)
 							 NULL,
 							 &insert_select_enabled, true, PGC_USERSET, 0,
 							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("tidrange_fdw.batch_insert",
+							 "Lets INSERT ... SELECT from foreign tables write its rows in batches where nobody can see a difference.",
+							 NULL,
+							 &insert_batch_enabled, true, PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("tidrange_fdw.connection_patience",
 							"Waits that long for a remote server before another connection is opened.",
 							"0 opens one whenever there is a wait.",
@@ -62,6 +68,7 @@ _PG_init(void)
 							   &insert_crash_point, "", PGC_SUSET,
 							   GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("tidrange_fdw");
+	insert_batch_init();
 }
 
 static void
@@ -171,12 +178,19 @@ tidrangeAnalyzeForeignTable(Relation relation, AcquireSampleRowsFunc *func,
 	return analyze_table(relation, func, totalpages);
 }
 
+/* Are these the callbacks of this wrapper? */
+bool
+plan_is_our_routine(const FdwRoutine *routine)
+{
+	return routine != NULL &&
+		routine->IterateForeignScan == tidrangeIterateForeignScan;
+}
+
 /* Is this foreign table read by this wrapper? */
 bool
 plan_is_ours(Oid relid)
 {
-	return GetFdwRoutineByRelId(relid)->IterateForeignScan ==
-		tidrangeIterateForeignScan;
+	return plan_is_our_routine(GetFdwRoutineByRelId(relid));
 }
 
 /*
