@@ -38,9 +38,9 @@
 #include "executor/executor.h"
 #include "executor/nodeModifyTable.h"
 #include "insert_batch.h"
+#include "insert_select.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "plan.h"
 #include "scan.h"
 #include "utils/lsyscache.h"
@@ -248,7 +248,7 @@ free_slot(BatchTarget *target)
 static void
 store_row(BatchTarget *target, TupleTableSlot *row, TupleTableSlot *slot)
 {
-	int			natts = row->tts_tupleDescriptor->natts;
+	int			natts = slot->tts_tupleDescriptor->natts;
 
 	if (target->map != NULL)
 	{
@@ -339,7 +339,7 @@ insert_batches(PlanState *planstate)
 static bool
 is_volatile_text(const char *text)
 {
-	return text != NULL && contain_volatile_functions(stringToNode(text));
+	return text != NULL && insert_select_may_see_rows(stringToNode(text), NULL);
 }
 
 static const char *
@@ -412,28 +412,32 @@ partitions_reason(Oid relid)
 	return reason;
 }
 
-/* Are the columns of the source those of the target, as core checks it? */
+/*
+ * Are the columns of the source those of the target, as core checks it?  Others,
+ * by which it was sorted, may stand behind them.
+ */
 static bool
 columns_fit(List *tlist, TupleDesc desc)
 {
 	ListCell   *lc;
 	int			attno = 0;
 
-	if (list_length(tlist) != desc->natts)
-		return false;
 	foreach(lc, tlist)
 	{
 		TargetEntry *tle = lfirst_node(TargetEntry, lc);
-		Form_pg_attribute attribute = TupleDescAttr(desc, attno++);
+		Form_pg_attribute attribute;
 
 		if (tle->resjunk)
+			break;
+		if (attno == desc->natts)
 			return false;
+		attribute = TupleDescAttr(desc, attno++);
 		if (attribute->attisdropped ?
 			!IsA(tle->expr, Const) || !((Const *) tle->expr)->constisnull :
 			exprType((Node *) tle->expr) != attribute->atttypid)
 			return false;
 	}
-	return true;
+	return attno == desc->natts;
 }
 
 /* Why the rows of this statement have to be inserted one by one. */
@@ -453,13 +457,13 @@ statement_reason(ModifyTableState *node)
 		return "RETURNING";
 	if (plan->withCheckOptionLists != NIL)
 		return "the target has a check option or row-level security";
-	if (node->mt_transition_capture != NULL)
+	if (target->ri_TrigDesc != NULL && target->ri_TrigDesc->trig_insert_new_table)
 		return "a trigger of the target has a transition table";
 	reason = relation_reason(relation);
 	if (reason == NULL &&
 		!columns_fit(compat_modify_table_source(node)->plan->targetlist,
 					 RelationGetDescr(relation)))
-		reason = "the statement has columns that are not inserted";
+		reason = "the columns are not those of the target";
 	if (reason == NULL &&
 		relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 		reason = partitions_reason(RelationGetRelid(relation));

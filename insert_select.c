@@ -60,19 +60,105 @@ bool		insert_select_enabled = true;
  * ----------
  */
 
-static char type_hazard(Oid type, bool input, List *seen);
-static bool has_unsafe_domain(Node *node, void *seen);
+/* What can be wrong with evaluating something; a set of these. */
+typedef enum Hazard
+{
+	HAZARD_NONE = 0,
+	HAZARD_RESTRICTED = 1,		/* not in a worker */
+	HAZARD_UNSAFE = 2,			/* not in parallel mode */
+	HAZARD_VOLATILE = 4			/* it may see what was just inserted */
+} Hazard;
 
-/* What core thinks of running this expression while a query is parallel. */
-static char
+#define HAZARD_PARALLEL	(HAZARD_RESTRICTED | HAZARD_UNSAFE)
+
+/* A look for domains with such checks. */
+typedef struct DomainSearch
+{
+	int			hazard;			/* what is looked for */
+	List	   *seen;			/* domains whose checks led here */
+} DomainSearch;
+
+static int	type_hazard(Oid type, bool input, List *seen);
+static bool search_domains(Node *node, void *search);
+
+/*
+ * Volatile functions that have no eyes for tables.  (Sequences are not what an
+ * INSERT inserts into.)
+ */
+static const char *const blind_functions[] = {
+	"clock_timestamp", "gen_random_uuid", "nextval", "random", "random_normal",
+	"timeofday", "uuidv4", "uuidv7"
+};
+
+/* Could what this function returns depend on rows that were just inserted? */
+static bool
+may_see_rows(Oid function, void *context)
+{
+	char	   *name;
+	int			i;
+
+	if (func_volatile(function) != PROVOLATILE_VOLATILE)
+		return false;
+	if (function >= FirstNormalObjectId)
+		return true;
+	name = get_func_name(function);
+	for (i = 0; i < lengthof(blind_functions); i++)
+	{
+		if (strcmp(name, blind_functions[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is there a function in this tree that could see what was just inserted?  Others
+ * than volatile ones use the snapshot of the statement, which does not.
+ */
+bool
+insert_select_may_see_rows(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (check_functions_in_node(node, may_see_rows, context))
+		return true;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, insert_select_may_see_rows,
+								 context, 0);
+	return expression_tree_walker(node, insert_select_may_see_rows, context);
+}
+
+/* What core's letter means. */
+static int
+parallel_hazard(char letter)
+{
+	if (letter == PROPARALLEL_SAFE)
+		return HAZARD_NONE;
+	return letter == PROPARALLEL_UNSAFE ? HAZARD_UNSAFE : HAZARD_RESTRICTED;
+}
+
+/* What core thinks of this expression. */
+static int
 expression_hazard(Node *expr)
 {
 	Query	   *query = makeNode(Query);
+	int			hazard;
 
 	/* Core exports the test for queries, and for expressions needs a plan. */
 	query->commandType = CMD_SELECT;
 	query->targetList = list_make1(makeTargetEntry((Expr *) expr, 1, NULL, false));
-	return max_parallel_hazard(query);
+	hazard = parallel_hazard(max_parallel_hazard(query));
+	if (insert_select_may_see_rows(expr, NULL))
+		hazard |= HAZARD_VOLATILE;
+	return hazard;
+}
+
+/* Does an expression make a value of a domain whose checks have this hazard? */
+static bool
+has_domain(Node *expr, int hazard)
+{
+	DomainSearch search = {hazard, NIL};
+
+	return search_domains(expr, &search);
 }
 
 /* Core takes any conversion to a domain for merely restricted. */
@@ -80,8 +166,8 @@ static bool
 is_unsafe(Node *expr)
 {
 	return expr != NULL &&
-		(expression_hazard(expr) == PROPARALLEL_UNSAFE ||
-		 has_unsafe_domain(expr, NIL));
+		((expression_hazard(expr) & HAZARD_UNSAFE) != 0 ||
+		 has_domain(expr, HAZARD_UNSAFE));
 }
 
 /* Stored expressions, as text; a list of them or a single one. */
@@ -91,28 +177,19 @@ is_unsafe_text(const char *text)
 	return text != NULL && is_unsafe(stringToNode(text));
 }
 
-/* The worse one of two. */
-static char
-worse_hazard(char one, char other)
-{
-	if (one == PROPARALLEL_UNSAFE || other == PROPARALLEL_SAFE)
-		return one;
-	return other;
-}
-
 /*
- * The worst hazard of a domain's checks, and of those below it.  `seen` are the
- * domains whose checks led here: a check may convert to its own domain.
+ * The hazards of a domain's checks, and of those below it.  `seen` are the domains
+ * whose checks led here: a check may convert to its own domain.
  */
-static char
+static int
 domain_hazard(Oid type, List *seen)
 {
 	DomainConstraintRef *ref;
-	char		worst = PROPARALLEL_SAFE;
+	int			hazard = HAZARD_NONE;
 	ListCell   *lc;
 
 	if (list_member_oid(seen, type) || !compat_domain_has_constraints(type))
-		return worst;
+		return hazard;
 	seen = lappend_oid(list_copy(seen), type);
 	/* It may be kept up to date by the type cache: never on the stack. */
 	ref = palloc0(sizeof(DomainConstraintRef));
@@ -121,97 +198,105 @@ domain_hazard(Oid type, List *seen)
 	{
 		DomainConstraintState *constraint = lfirst(lc);
 		Node	   *check = (Node *) constraint->check_expr;
+		int			which;
 
 		if (check == NULL)
 			continue;
-		worst = worse_hazard(worst, expression_hazard(check));
-		/* a volatile one could look at what is being inserted */
-		if (has_unsafe_domain(check, seen) || contain_volatile_functions(check))
-			worst = PROPARALLEL_UNSAFE;
+		hazard |= expression_hazard(check);
+		for (which = HAZARD_UNSAFE; which <= HAZARD_VOLATILE; which <<= 1)
+		{
+			DomainSearch search = {which, seen};
+
+			if (search_domains(check, &search))
+				hazard |= which;
+		}
 	}
-	return worst;
+	return hazard;
 }
 
 /* As type_hazard, for the columns of a composite type. */
-static char
+static int
 composite_hazard(Oid type, bool input, List *seen)
 {
 	TupleDesc	desc = lookup_rowtype_tupdesc_copy(type, -1);
-	char		worst = PROPARALLEL_SAFE;
+	int			hazard = HAZARD_NONE;
 	int			i;
 
 	for (i = 0; i < desc->natts; i++)
 	{
 		if (!TupleDescAttr(desc, i)->attisdropped)
-			worst = worse_hazard(worst,
-								 type_hazard(TupleDescAttr(desc, i)->atttypid,
-											 input, seen));
+			hazard |= type_hazard(TupleDescAttr(desc, i)->atttypid, input, seen);
 	}
-	return worst;
+	return hazard;
+}
+
+/* Of the function that reads a type's text. */
+static int
+input_hazard(Oid type)
+{
+	Oid			function;
+	Oid			ioparam;
+	int			hazard;
+
+	getTypeInputInfo(type, &function, &ioparam);
+	hazard = parallel_hazard(func_parallel(function));
+	if (func_volatile(function) == PROVOLATILE_VOLATILE)
+		hazard |= HAZARD_VOLATILE;
+	return hazard;
 }
 
 /*
- * The worst hazard of making a value of this type from its parts: of the checks
- * of domains in it, and with `input` of the functions that read its text as well.
+ * The hazards of making a value of this type from its parts: of the checks of
+ * domains in it, and with `input` of the functions that read its text as well.
  */
-static char
+static int
 type_hazard(Oid type, bool input, List *seen)
 {
 	Oid			element = get_element_type(type);
-	char		hazard = PROPARALLEL_SAFE;
+	int			hazard;
 
 	check_stack_depth();
 	if (OidIsValid(element))
 		return type_hazard(element, input, seen);
-	if (input)
-	{
-		Oid			function;
-		Oid			ioparam;
-
-		getTypeInputInfo(type, &function, &ioparam);
-		hazard = func_parallel(function);
-	}
+	hazard = input ? input_hazard(type) : HAZARD_NONE;
 	switch (get_typtype(type))
 	{
 		case TYPTYPE_DOMAIN:
-			hazard = worse_hazard(hazard, domain_hazard(type, seen));
-			return worse_hazard(hazard,
-								type_hazard(getBaseType(type), input, seen));
+			hazard |= domain_hazard(type, seen);
+			return hazard | type_hazard(getBaseType(type), input, seen);
 		case TYPTYPE_RANGE:
-			return worse_hazard(hazard, type_hazard(get_range_subtype(type),
-													input, seen));
+			return hazard | type_hazard(get_range_subtype(type), input, seen);
 #ifdef TYPTYPE_MULTIRANGE
 		case TYPTYPE_MULTIRANGE:
-			return worse_hazard(hazard, type_hazard(get_multirange_range(type),
-													input, seen));
+			return hazard | type_hazard(get_multirange_range(type), input, seen);
 #endif
 		case TYPTYPE_COMPOSITE:
-			return worse_hazard(hazard, composite_hazard(type, input, seen));
+			return hazard | composite_hazard(type, input, seen);
 		default:
 			return hazard;
 	}
 }
 
-/* Is one of these types (a list of OIDs) unsafe to make? */
+/* Has one of these types (a list of OIDs) the hazard that is looked for? */
 static bool
-has_unsafe_type(List *types, List *seen)
+search_types(List *types, DomainSearch *search)
 {
 	ListCell   *lc;
 
 	foreach(lc, types)
 	{
-		if (type_hazard(lfirst_oid(lc), false, seen) == PROPARALLEL_UNSAFE)
+		if (type_hazard(lfirst_oid(lc), false, search->seen) & search->hazard)
 			return true;
 	}
 	return false;
 }
 
 /*
- * Does an expression make a value of a domain whose checks are unsafe?  It may by
- * a cast, or by a function that fills rows (json_populate_record).
+ * Does an expression make a value of a domain whose checks have the hazard?  It
+ * may by a cast, or by a function that fills rows (json_populate_record).
  */
 static bool
-has_unsafe_domain(Node *node, void *seen)
+search_domains(Node *node, void *search)
 {
 	Oid			type = InvalidOid;
 
@@ -223,15 +308,14 @@ has_unsafe_domain(Node *node, void *seen)
 		type = ((CoerceViaIO *) node)->resulttype;
 	else if (IsA(node, FuncExpr))
 		type = ((FuncExpr *) node)->funcresulttype;
-	if (OidIsValid(type) &&
-		type_hazard(type, false, seen) == PROPARALLEL_UNSAFE)
+	if (OidIsValid(type) && search_types(list_make1_oid(type), search))
 		return true;
 
 	if (IsA(node, TableFunc) &&
-		has_unsafe_type(((TableFunc *) node)->coltypes, seen))
+		search_types(((TableFunc *) node)->coltypes, search))
 		return true;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, has_unsafe_domain, seen,
+		return query_tree_walker((Query *) node, search_domains, search,
 								 QTW_EXAMINE_RTES_BEFORE);
 	if (IsA(node, RangeTblEntry))
 	{
@@ -242,12 +326,12 @@ has_unsafe_domain(Node *node, void *seen)
 		{
 			RangeTblFunction *function = lfirst(lc);
 
-			if (has_unsafe_type(function->funccoltypes, seen))
+			if (search_types(function->funccoltypes, search))
 				return true;
 		}
 		return false;
 	}
-	return expression_tree_walker(node, has_unsafe_domain, seen);
+	return expression_tree_walker(node, search_domains, search);
 }
 
 /* ----------
@@ -298,7 +382,7 @@ column_reason(Relation relation)
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
 		if (!attribute->attisdropped &&
-			type_hazard(attribute->atttypid, false, NIL) == PROPARALLEL_UNSAFE)
+			(type_hazard(attribute->atttypid, false, NIL) & HAZARD_UNSAFE) != 0)
 			return psprintf("type of column \"%s\" of \"%s\" has a parallel unsafe check",
 							NameStr(attribute->attname),
 							RelationGetRelationName(relation));
@@ -495,7 +579,7 @@ level_hazard(PlannerInfo *root)
 {
 	if (max_parallel_hazard(root->parse) == PROPARALLEL_UNSAFE)
 		return "the statement or a default of the target has a parallel unsafe expression";
-	if (has_unsafe_domain((Node *) root->parse, NIL))
+	if (has_domain((Node *) root->parse, HAZARD_UNSAFE))
 		return "a domain in the statement has a parallel unsafe check";
 	/* the columns of the members of UNION ALL, which have left the query */
 	if (is_unsafe((Node *) root->append_rel_list))
@@ -507,12 +591,12 @@ level_hazard(PlannerInfo *root)
 static const char *
 level_volatility(PlannerInfo *root)
 {
-	if (contain_volatile_functions_not_nextval((Node *) root->parse) ||
-		contain_volatile_functions_not_nextval((Node *) root->append_rel_list))
+	if (insert_select_may_see_rows((Node *) root->parse, NULL) ||
+		insert_select_may_see_rows((Node *) root->append_rel_list, NULL))
 		return "the statement or a default of the target has a volatile expression";
-	if (has_unsafe_domain((Node *) root->parse, NIL) ||
-		has_unsafe_domain((Node *) root->append_rel_list, NIL))
-		return "a domain in the statement has a check that may be volatile";
+	if (has_domain((Node *) root->parse, HAZARD_VOLATILE) ||
+		has_domain((Node *) root->append_rel_list, HAZARD_VOLATILE))
+		return "a domain in the statement has a volatile check";
 	return NULL;
 }
 
@@ -609,21 +693,6 @@ insert_select_plan_reason(PlannerInfo *root, RelOptInfo *rel)
 }
 
 /*
- * At plan time: why this INSERT has to write a row before it asks for the next one.
- * NULL if what it evaluates cannot tell, or if it is none; what depends on the
- * target is tested when it starts (insert_batch.c).
- */
-const char *
-insert_select_row_reason(PlannerInfo *root, RelOptInfo *rel, Oid relid)
-{
-	if (!insert_select_is_insert(root))
-		return NULL;
-	if (!insert_select_decodes_safely(rel, relid))
-		return "a column's type has a check or an input function that may be volatile";
-	return expression_reason(root, level_volatility);
-}
-
-/*
  * When the leader's scan begins, before parallel mode does: check again, and take
  * the transaction's ID.  A reason means that the plan must not run in parallel;
  * Gather then passes the rows of the leader's own scan through.
@@ -659,15 +728,13 @@ insert_select_begin(ForeignScanState *node)
 	return NULL;
 }
 
-/*
- * May workers decode the columns of this foreign table?  A domain's checks and
- * the input functions of types run there.
- */
-bool
-insert_select_decodes_safely(RelOptInfo *rel, Oid relid)
+/* The hazards of decoding the columns of this foreign table that are used. */
+static int
+decode_hazard(RelOptInfo *rel, Oid relid)
 {
 	Bitmapset  *used = NULL;
 	int			member = -1;
+	int			hazard = HAZARD_NONE;
 
 	pull_varattnos((Node *) rel->reltarget->exprs, rel->relid, &used);
 	pull_varattnos((Node *) get_actual_clauses(rel->baserestrictinfo),
@@ -675,16 +742,36 @@ insert_select_decodes_safely(RelOptInfo *rel, Oid relid)
 	while ((member = bms_next_member(used, member)) >= 0)
 	{
 		AttrNumber	attnum = member + FirstLowInvalidHeapAttributeNumber;
-		Oid			type;
 
 		if (attnum == InvalidAttrNumber)
-			type = get_rel_type_id(relid);
+			hazard |= type_hazard(get_rel_type_id(relid), true, NIL);
 		else if (attnum > 0)
-			type = get_atttype(relid, attnum);
-		else
-			continue;
-		if (type_hazard(type, true, NIL) != PROPARALLEL_SAFE)
-			return false;
+			hazard |= type_hazard(get_atttype(relid, attnum), true, NIL);
 	}
-	return true;
+	return hazard;
+}
+
+/*
+ * May workers decode the columns of this foreign table?  A domain's checks and
+ * the input functions of types run there.
+ */
+bool
+insert_select_decodes_safely(RelOptInfo *rel, Oid relid)
+{
+	return (decode_hazard(rel, relid) & HAZARD_PARALLEL) == 0;
+}
+
+/*
+ * At plan time: why this INSERT has to write a row before it asks for the next one.
+ * NULL if what it evaluates cannot tell, or if it is none; what depends on the
+ * target is tested when it starts (insert_batch.c).
+ */
+const char *
+insert_select_row_reason(PlannerInfo *root, RelOptInfo *rel, Oid relid)
+{
+	if (!insert_select_is_insert(root))
+		return NULL;
+	if (decode_hazard(rel, relid) & HAZARD_VOLATILE)
+		return "a column's type has a volatile check or input function";
+	return expression_reason(root, level_volatility);
 }

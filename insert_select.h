@@ -14,6 +14,7 @@
 /* GUC tidrange_fdw.parallel_insert */
 extern bool insert_select_enabled;
 
+extern bool insert_select_may_see_rows(Node *node, void *context);
 extern bool insert_select_is_insert(PlannerInfo *root);
 extern const char *insert_select_plan_reason(PlannerInfo *root,
 											 RelOptInfo *rel);

@@ -93,6 +93,33 @@ is( $session->query('SELECT count(*), sum(id), (SELECT count(*) FROM seen) FROM 
 	'3000|4501500|2001', 'with the trigger');
 $session->query('RESET plan_cache_mode');
 
+# A partition is attached while rows are inserted, deep enough for nobody to know of
+# it before, and with a trigger.  Its rows can no longer be inserted as those before.
+$session->query(<<'SQL');
+CREATE TABLE deep (id int, v text) PARTITION BY RANGE (id);
+CREATE TABLE deep_low PARTITION OF deep FOR VALUES FROM (0) TO (2000);
+CREATE TABLE deep_high PARTITION OF deep FOR VALUES FROM (2000) TO (10000)
+    PARTITION BY RANGE (id);
+CREATE TABLE deep_2 PARTITION OF deep_high FOR VALUES FROM (2000) TO (2001);
+CREATE TABLE late (id int, v text);
+CREATE TRIGGER see BEFORE INSERT ON late FOR EACH ROW EXECUTE FUNCTION see();
+SET max_parallel_workers_per_gather = 0;
+SQL
+TidrangeTest::shut_gate($source);
+$session->start('INSERT INTO deep SELECT * FROM guarded');
+TidrangeTest::wait_at_gate($source, 1);
+$other->query('ALTER TABLE deep_high ATTACH PARTITION late FOR VALUES FROM (2001) TO (10000)');
+TidrangeTest::open_gate($source);
+($out, $err) = $session->finish;
+like($err, qr/ERROR: +\w*:? *partition "late" was attached while rows were inserted/,
+	'a partition that comes too late');
+like($err, qr/DETAIL: +Its rows cannot be inserted in batches: "late" has a trigger/, 'why it matters');
+is($session->query('SELECT count(*) FROM deep'), '0', 'no row is left');
+$session->query('TRUNCATE seen; INSERT INTO deep SELECT * FROM guarded; RESET max_parallel_workers_per_gather');
+is($session->query('SELECT count(*), (SELECT count(*) FROM seen) FROM deep'),
+	'3000|1000', 'the next one runs the trigger');
+$session->query('TRUNCATE seen; ' . TidrangeTest::workers(2));
+
 # ----- conflicts with rows of others --------------------------------------------
 
 my $insert = 'INSERT INTO target SELECT * FROM ledger';
