@@ -16,12 +16,12 @@
  * to do and shrink near the end, where participants should finish together.
  * Bounds on both sides come from what the participant measured itself:
  *
- * - not under the blocks that arrive during two round trips, or latency would
- *	 dominate;
+ * - not under the blocks that arrive during ten round trips, so that a stream
+ *	 that waits for its next chunk loses less than a tenth of its time;
  * - not over what takes CLAIM_CHUNK_SECONDS, which levels out regions that are
  *	 slower than others (TOAST, bloat, filters) without any statistics;
- * - the first claims are small and grow fourfold, so that LIMIT 10 does not
- *	 start gigabytes.
+ * - the first claims are small and grow fourfold, or to that, so that LIMIT 10
+ *	 does not start gigabytes.
  *
  * A block of rows that are stored elsewhere (TOAST) may stand for gigabytes.  It
  * counts by its bytes in all this, and is divided by its line pointers, so that
@@ -51,8 +51,11 @@
 /* A chunk should not take longer than this. */
 #define CLAIM_CHUNK_SECONDS		0.5
 
-/* How much faster than the last chunk the next one may grow. */
+/* How much larger than the last chunk the next one may be. */
 #define CLAIM_GROWTH			4
+
+/* What a chunk should last, in round trips. */
+#define CLAIM_ROUND_TRIPS		10
 
 /* Rows of a block that nobody has counted, and line pointers at most. */
 #define CLAIM_DENSITY			64
@@ -244,8 +247,10 @@ claim_wanted(const Claim *claim, const ClaimPiece *piece,
 		if (per_second * CLAIM_CHUNK_SECONDS < cap_blocks)
 			cap_blocks = (uint64) (per_second * CLAIM_CHUNK_SECONDS);
 		cap_blocks = Min(cap_blocks, pace->last_blocks * CLAIM_GROWTH);
-		if (per_second * 2 * pace->round_trip > floor_blocks)
-			floor_blocks = (uint64) (per_second * 2 * pace->round_trip);
+		if (per_second * CLAIM_ROUND_TRIPS * pace->round_trip > floor_blocks)
+			floor_blocks = (uint64) (per_second * CLAIM_ROUND_TRIPS *
+									 pace->round_trip);
+		cap_blocks = Max(cap_blocks, floor_blocks);
 	}
 
 	wanted = remaining / ((uint64) CLAIM_DIVISOR * claim->nparticipants);

@@ -20,6 +20,9 @@
  */
 #include "postgres.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "compat.h"
 #include "cancel.h"
 #include "connection.h"
@@ -456,6 +459,32 @@ connection_exec(Connection *conn, const char *sql, const WaitLimits *limits,
 				return false;
 		}
 	}
+}
+
+/* Is the other end on this machine?  A local proxy counts as one. */
+bool
+connection_is_local(const Connection *conn)
+{
+	struct sockaddr_storage here = {0};
+	struct sockaddr_storage there = {0};
+	socklen_t	here_size = sizeof(here);
+	socklen_t	there_size = sizeof(there);
+
+	if (getsockname(PQsocket(conn->pg), (struct sockaddr *) &here,
+					&here_size) != 0 ||
+		getpeername(PQsocket(conn->pg), (struct sockaddr *) &there,
+					&there_size) != 0 ||
+		here.ss_family != there.ss_family)
+		return false;
+	if (here.ss_family == AF_INET)
+		return memcmp(&((struct sockaddr_in *) &here)->sin_addr,
+					  &((struct sockaddr_in *) &there)->sin_addr,
+					  sizeof(struct in_addr)) == 0;
+	if (here.ss_family == AF_INET6)
+		return memcmp(&((struct sockaddr_in6 *) &here)->sin6_addr,
+					  &((struct sockaddr_in6 *) &there)->sin6_addr,
+					  sizeof(struct in6_addr)) == 0;
+	return here.ss_family == AF_UNIX;
 }
 
 /* The remote's version number, 150004 for 15.4. */

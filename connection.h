@@ -145,6 +145,7 @@ extern PGresult *connection_get_result(Connection *conn,
 extern bool connection_exec(Connection *conn, const char *sql,
 							const WaitLimits *limits, RemoteError *error);
 extern void connection_clear_results(Connection *conn);
+extern bool connection_is_local(const Connection *conn);
 extern int	connection_server_version(const Connection *conn);
 
 extern void connection_fill_error(RemoteError *error, const Connection *conn,

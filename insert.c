@@ -60,6 +60,9 @@ TIDRANGE_FUNCTION(tidrange_fdw_parallel_insert);
 /* ... and who waits for whom. */
 #define BLOCKED_POLL_MS		500
 
+/* How long workers may take to end. */
+#define END_PATIENCE_MS		10000
+
 /* A wait for a worker by way of another session must be seen that often. */
 #define CHAIN_POLLS			4
 
@@ -708,10 +711,36 @@ commit_parts(InsertCall *call)
 	RESUME_INTERRUPTS();
 }
 
-/* The workers end; their messages are of no interest any more. */
+/* False: the worker has not ended until then. */
+static bool
+await_worker(BackgroundWorkerHandle *handle, TimestampTz deadline)
+{
+	pid_t		pid;
+
+	for (;;)
+	{
+		BgwHandleStatus status = GetBackgroundWorkerPid(handle, &pid);
+
+		if (status == BGWH_STOPPED || status == BGWH_POSTMASTER_DIED)
+			return true;
+		if (GetCurrentTimestamp() >= deadline)
+			return false;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 POLL_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+	}
+}
+
+/*
+ * The workers end; their messages are of no interest any more.  One that does not,
+ * because it hangs in a name server's silence, must not keep the caller, who
+ * cannot be interrupted here.
+ */
 static void
 await_end(InsertCall *call)
 {
+	TimestampTz deadline =
+	TimestampTzPlusMilliseconds(GetCurrentTimestamp(), END_PATIENCE_MS);
 	int			i;
 
 	HOLD_INTERRUPTS();
@@ -720,8 +749,11 @@ await_end(InsertCall *call)
 		if (call->writers[i].queue != NULL)
 			shm_mq_detach(call->writers[i].queue);
 		call->writers[i].queue = NULL;
-		if (call->writers[i].handle != NULL)
-			(void) WaitForBackgroundWorkerShutdown(call->writers[i].handle);
+		if (call->writers[i].handle != NULL &&
+			!await_worker(call->writers[i].handle, deadline))
+			ereport(WARNING,
+					(errmsg("worker %d of the parallel insert has not ended yet", i),
+					 errdetail("It has been told to end.")));
 	}
 	RESUME_INTERRUPTS();
 }

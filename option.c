@@ -125,7 +125,7 @@ static const OptionDef option_table[] = {
 	{"connections", IN_SERVER | IN_TABLE, 0, OPTION_INTEGER, 1, MAX_CONNECTIONS,
 		NULL, FIELD(connections),
 	"connections that one process reads a large table from at once, at most; default: "
-	CppAsString2(DEFAULT_CONNECTIONS) " in a scan that is not parallel, 1 in each participant of a parallel one"},
+	CppAsString2(DEFAULT_CONNECTIONS) " in a scan that is not parallel, 1 if the source is on this machine, 1 in each participant of a parallel one"},
 	{"chunk_blocks", IN_SERVER | IN_TABLE, 0, OPTION_BIGINT, 1, 4294967295.0,
 		NULL, FIELD(chunk_blocks),
 	"blocks that a participant claims at a time; default: adapted while the scan runs"},

@@ -99,6 +99,7 @@ typedef struct RemoteSize
 	double		startup_cost;	/* ... expects this */
 	double		total_cost;
 	int			server_version;
+	bool		near;			/* on this machine, and quick to answer */
 } RemoteSize;
 
 extern void remote_table_describe_sql(StringInfo buf, List *tables);

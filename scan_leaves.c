@@ -345,7 +345,8 @@ scan_make_private_claim(TidrangeScan *scan)
 		scan->private_claim = MemoryContextAlloc(scan->context, size);
 		scan->private_claim_size = size;
 	}
-	scan_lay_out_claim(scan, scan->private_claim, scan->plan.connections);
+	/* it grows with each connection that is opened */
+	scan_lay_out_claim(scan, scan->private_claim, 1);
 	scan->claim = scan->private_claim;
 }
 

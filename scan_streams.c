@@ -34,8 +34,14 @@
  */
 int			scan_connection_patience = 50;
 
-/* ... if they were that part of the time. */
-#define STARVED_FRACTION	0.25
+/*
+ * ... if they were that part of the time.  Ranges cost a source more than a whole
+ * scan, and each further session takes from its caches and processors.
+ */
+#define STARVED_FRACTION	0.5
+
+/* What part of a chunk's time its transfer took, at least. */
+#define SHORTEST_TRANSFER	0.125
 
 /* ----------
  * Streams
@@ -116,6 +122,7 @@ static void
 finish_chunk(TidrangeScan *scan, ScanStream *ss, const Connection *conn)
 {
 	instr_time	now;
+	double		seconds;
 
 	if (conn != NULL)
 	{
@@ -124,11 +131,16 @@ finish_chunk(TidrangeScan *scan, ScanStream *ss, const Connection *conn)
 	}
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, ss->stream.sent);
+	seconds = INSTR_TIME_GET_DOUBLE(now);
 	/* with several, an answer may have waited for us */
 	if (scan->nstreams == 1)
+	{
 		ss->pace.round_trip = ss->stream.answer_seconds;
-	claim_finish(scan->claim, &ss->pace, &ss->chunk,
-				 INSTR_TIME_GET_DOUBLE(now));
+		/* the rate is that of rows; a short chunk may come all at once */
+		seconds = Max(seconds - ss->stream.answer_seconds,
+					  seconds * SHORTEST_TRANSFER);
+	}
+	claim_finish(scan->claim, &ss->pace, &ss->chunk, seconds);
 	scan->counters.chunks++;
 	if (scan->remote.chunked)
 		scan->counters.blocks += ss->chunk.nblocks;
@@ -253,6 +265,8 @@ add_stream(TidrangeScan *scan)
 	ss->pace.last_blocks = 0;
 	/* It counts before it borrows: an error has to take the connection back. */
 	scan->current = scan->nstreams++;
+	if (scan->shared == NULL)
+		scan->claim->nparticipants = scan->nstreams;
 	if (!begin_chunk(scan, ss, conn))
 	{
 		scan->current = 0;

@@ -37,6 +37,9 @@
 /* Blocks to look at in a table that was never analyzed. */
 #define SAMPLE_BLOCKS	5
 
+/* Nothing slow is in between if the answer comes in this time. */
+#define NEAR_MS			20
+
 /* How long to wait for an answer. */
 #define PATIENCE_MS		2000
 
@@ -386,12 +389,15 @@ remember(Oid relid, RemoteSize *size)
 static void
 refresh(ConnectionPool *pool, List *relids)
 {
+	TimestampTz asked = GetCurrentTimestamp();
 	Connection *conn = ask(pool, size_question(relids));
 	PGresult   *result = conn ? answer(conn) : NULL;
 	TimestampTz valid_until;
+	bool		quick;
 	ListCell   *lc;
 	int			row;
 
+	quick = !TimestampDifferenceExceeds(asked, GetCurrentTimestamp(), NEAR_MS);
 	valid_until = connection_deadline(result ? FRESH_MS : ABSENT_MS);
 	foreach(lc, relids)
 		size_entry(lfirst_oid(lc))->valid_until = valid_until;
@@ -403,6 +409,7 @@ refresh(ConnectionPool *pool, List *relids)
 		int			index = remote_table_parse_size(result, row, &size);
 
 		size.server_version = connection_server_version(conn);
+		size.near = quick && connection_is_local(conn);
 		remember(list_nth_oid(relids, index), &size);
 	}
 	connection_clear_results(conn);

@@ -109,8 +109,9 @@ run_delay() {
 	local round
 	start_link near 0 0
 	start_link far "$(calc "$DELAY / 2")" 0
-	HOST=$WORK/near foreign_tables near
-	HOST=$WORK/far foreign_tables far
+	# those of a source on another machine; here the default would be 1
+	link_tables near near 4
+	link_tables far far 4
 	for ((round = 1; round <= ROUNDS; round++)); do
 		step "$DELAY ms round trip, round $round of $ROUNDS"
 		read_once "serial, 0 ms" near

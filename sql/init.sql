@@ -6,7 +6,7 @@ CREATE EXTENSION tidrange_fdw;
 DO $$
 BEGIN
     EXECUTE format('CREATE SERVER loopback FOREIGN DATA WRAPPER tidrange_fdw
-                        OPTIONS (host %L, port %L, dbname %L)',
+                        OPTIONS (host %L, port %L, dbname %L, connections ''4'')',
                    split_part(current_setting('unix_socket_directories'), ',', 1),
                    current_setting('port'), current_database());
 END

@@ -68,6 +68,22 @@ sub start_guarded
 	return;
 }
 
+# ----- how many there may be -----------------------------------------------------
+
+# Where the source is on the same machine it is one, unless somebody says otherwise.
+sub planned
+{
+	return $pair->local_sql("$settings EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM ledger");
+}
+
+like(planned(), qr/ctid >= \$lo.*Connections: 4/s, 'the option of the server');
+$pair->local_sql('ALTER SERVER source OPTIONS (DROP connections)');
+unlike(planned(), qr/\$lo|Connections/, 'a source on this machine: one statement');
+$pair->local_sql("ALTER FOREIGN TABLE ledger OPTIONS (ADD connections '3')");
+like(planned(), qr/ctid >= \$lo.*Connections: 3/s, 'the option of the table');
+$pair->local_sql("ALTER FOREIGN TABLE ledger OPTIONS (DROP connections);
+	ALTER SERVER source OPTIONS (ADD connections '4')");
+
 # ----- when they are opened ------------------------------------------------------
 
 # The remote says nothing for as long as the gate is shut: with the patience that
