@@ -26,6 +26,7 @@
 #include "deparse.h"
 #include "miscadmin.h"
 #include "option.h"
+#include "portability/instr_time.h"
 #include "size.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -37,8 +38,9 @@
 /* Blocks to look at in a table that was never analyzed. */
 #define SAMPLE_BLOCKS	5
 
-/* Nothing slow is in between if the answer comes in this time. */
-#define NEAR_MS			20
+/* Nothing slow is in between if the best of so many answers takes this time. */
+#define NEAR_SECONDS	0.005
+#define NEAR_TRIES		3
 
 /* How long to wait for an answer. */
 #define PATIENCE_MS		2000
@@ -385,19 +387,50 @@ remember(Oid relid, RemoteSize *size)
 												   size->unique_columns);
 }
 
+/*
+ * Is the source on this machine?  A proxy or tunnel that is here may lead anywhere:
+ * how fast it answers tells.
+ */
+static bool
+is_near(ConnectionPool *pool, Connection *conn)
+{
+	WaitLimits	limits = connection_limits(PATIENCE_MS);
+	RemoteError error;
+	int			i;
+
+	if (!connection_is_local(conn))
+		return false;
+	for (i = 0; i < NEAR_TRIES; i++)
+	{
+		instr_time	sent;
+		instr_time	answered;
+
+		INSTR_TIME_SET_CURRENT(sent);
+		if (!connection_exec(conn, "SELECT 1", &limits, &error))
+		{
+			settle(conn, pool->snapshot != NULL);
+			return false;
+		}
+		connection_clear_results(conn);
+		INSTR_TIME_SET_CURRENT(answered);
+		INSTR_TIME_SUBTRACT(answered, sent);
+		if (INSTR_TIME_GET_DOUBLE(answered) < NEAR_SECONDS)
+			return true;
+	}
+	return false;
+}
+
 /* Ask for these tables and remember the answers, or that there was none. */
 static void
 refresh(ConnectionPool *pool, List *relids)
 {
-	TimestampTz asked = GetCurrentTimestamp();
 	Connection *conn = ask(pool, size_question(relids));
 	PGresult   *result = conn ? answer(conn) : NULL;
 	TimestampTz valid_until;
-	bool		quick;
+	bool		near;
 	ListCell   *lc;
 	int			row;
 
-	quick = !TimestampDifferenceExceeds(asked, GetCurrentTimestamp(), NEAR_MS);
 	valid_until = connection_deadline(result ? FRESH_MS : ABSENT_MS);
 	foreach(lc, relids)
 		size_entry(lfirst_oid(lc))->valid_until = valid_until;
@@ -409,10 +442,12 @@ refresh(ConnectionPool *pool, List *relids)
 		int			index = remote_table_parse_size(result, row, &size);
 
 		size.server_version = connection_server_version(conn);
-		size.near = quick && connection_is_local(conn);
 		remember(list_nth_oid(relids, index), &size);
 	}
 	connection_clear_results(conn);
+	near = is_near(pool, conn);
+	foreach(lc, relids)
+		size_entry(lfirst_oid(lc))->size.near = near;
 	sample_rows(pool, relids);
 	plan_views(pool, relids);
 }

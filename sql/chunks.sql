@@ -55,7 +55,7 @@ SELECT nblocks, chunk_blocks, chunks, nullif(fault, '') AS fault
 FROM unnest(ARRAY[0, 1, 2, 1000]) nblocks, unnest(ARRAY[1, 2, 999, 1000, 1001]) chunk_blocks,
      check_chunks(nblocks, 8, chunk_blocks);
 
--- every participant gets its part, and the last chunks are small: they take two
+-- every participant gets its part, and the last chunks are small: they take ten
 -- round trips at 20000 blocks a second
 SELECT count(*), max(blocks) < 2 * min(blocks) AS even
 FROM (SELECT participant, sum(blocks) AS blocks FROM tidrange_fdw_chunks(1000000, 8) GROUP BY 1) x;

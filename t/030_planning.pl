@@ -115,7 +115,8 @@ is(scalar(() = $plan =~ /Foreign Scan on part/g), 100, 'a plan with 100 foreign 
 is(logged($offset, qr/statement: [^\n]*pg_relation_size/),
 	2, 'one question to each of two servers');
 is(logged($offset, qr/connection authorized.*tidrange_fdw/), 2, 'two connections');
-cmp_ok(logged($offset, qr/statement: /), '<=', 4, 'and not much else');
+# (SELECT 1 asks how fast a server on this machine is.)
+cmp_ok(logged($offset, qr/statement: (?!SELECT 1$)/m), '<=', 4, 'and not much else');
 
 # ----- a look-up, and ranges of blocks -------------------------------------------
 

@@ -236,12 +236,13 @@ is(scalar($isolated->query('SELECT count(*) FROM pt')), '2500', 'and in the next
 $pair->remote_sql('GRANT SELECT ON other TO grantee');
 $pair->local_sql("CREATE FOREIGN TABLE granted_other (id int, v text) SERVER granted OPTIONS (schema_name 'public', table_name 'other')");
 $pair->local_sql("CREATE FOREIGN TABLE pt_whole (id int, v text) SERVER source OPTIONS (schema_name 'public', table_name 'pt', connections '1')");
+$pair->local_sql("CREATE FOREIGN TABLE pt_four (id int, v text) SERVER source OPTIONS (schema_name 'public', table_name 'pt', connections '4')");
 my $back = 'ALTER TABLE pt ATTACH PARTITION pt_3 FOR VALUES FROM (2000) TO (2500)';
 
 foreach my $case (
 	[ 'by leaf', 'far_other', 'pt', 3, 0 ],
 	[ 'through the parent', 'granted_other', 'granted_pt', 3, 1 ],
-	[ 'over several connections', 'far_other', 'pt', 0, 0 ],
+	[ 'over several connections', 'far_other', 'pt_four', 0, 0 ],
 	[ 'whole', 'far_other', 'pt_whole', 0, 1 ])
 {
 	my ($way, $before, $table, $workers, $fails) = @$case;

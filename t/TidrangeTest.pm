@@ -89,8 +89,6 @@ sub create_server
 		port => $self->source->port,
 		dbname => 'postgres',
 		chunk_blocks => $self->{chunk_blocks},
-		# both are on one machine, where the default would be 1
-		connections => 4,
 		%{ $args{options} // {} });
 	my %mapping = %{ $args{mapping} // {} };
 
