@@ -28,6 +28,7 @@
 
 #include "access/heapam.h"
 #include "access/tableam.h"
+#include "access/tupconvert.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
@@ -188,7 +189,8 @@ make_target(Batch *batch, ResultRelInfo *relinfo)
 	target->relinfo = relinfo;
 	target->size = FIRST_SLOTS;
 	target->slots = palloc(target->size * sizeof(TupleTableSlot *));
-	target->map = compat_partition_map(relinfo, batch->estate);
+	if (relinfo != batch->named)
+		target->map = compat_partition_map(relinfo, batch->estate);
 	target->bistate = GetBulkInsertState();
 	if (relation->rd_rel->relhasindex && relinfo->ri_IndexRelationDescs == NULL)
 		ExecOpenIndices(relinfo, false);
