@@ -98,9 +98,9 @@ holds() {
 	awk "BEGIN { exit !($1) }"
 }
 
-# ratio A B: A / B with two decimals, or - if there is no B.
+# ratio A B: A / B with two decimals, or - if there is no A or no B.
 ratio() {
-	if holds "${2:-0} > 0"; then
+	if [[ $1 ]] && holds "${2:-0} > 0"; then
 		awk "BEGIN { printf \"%.2f\", $1 / $2 }"
 	else
 		say -

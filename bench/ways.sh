@@ -115,13 +115,13 @@ pgcopydb_copy() {
 
 # pgcopydb_seconds JOBS: from the summary that it has just printed.  Its rows, OID |
 # Schema | Name | copy duration | ..., are the parts of the table; a duration reads
-# 82ms, 1s023 or 1m02s.  A job that had no part does not divide the time.
+# 82ms, 1s023, 10s or 1m02s.  A job that had no part does not divide the time.
 pgcopydb_seconds() {
 	awk -F ' *[|] *' -v jobs="$1" '
 		function seconds(text) {
 			if (text ~ /^[0-9]+ms$/)
 				return text / 1000
-			if (match(text, /^[0-9]+s[0-9]+$/))
+			if (text ~ /^[0-9]+s[0-9]*$/)
 				return text + substr(text, index(text, "s") + 1) / 1000
 			if (text ~ /^[0-9]+m[0-9]+s$/)
 				return text * 60 + substr(text, index(text, "m") + 1)
