@@ -33,6 +33,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "compat.h"
 #include "executor/execPartition.h"
@@ -80,6 +81,7 @@ typedef struct Batch
 	EState	   *estate;
 	ResultRelInfo *named;		/* the table that the statement names */
 	List	   *targets;		/* BatchTargets; the one used last is first */
+	bool		ordered;		/* triggers show the order of the rows */
 	int			rows;			/* that wait */
 	Size		bytes;			/* and their size */
 } Batch;
@@ -170,6 +172,28 @@ flush(Batch *batch)
 
 static const char *relation_reason(Relation relation);
 
+/*
+ * Does a trigger fire for each row, in an order that can be seen?  That of foreign
+ * keys cannot.
+ */
+static bool
+shows_order(TriggerDesc *triggers)
+{
+	int			i;
+
+	if (triggers == NULL || !triggers->trig_insert_after_row)
+		return false;
+	for (i = 0; i < triggers->numtriggers; i++)
+	{
+		Trigger    *trigger = &triggers->triggers[i];
+
+		if (TRIGGER_FOR_ROW(trigger->tgtype) &&
+			TRIGGER_FOR_INSERT(trigger->tgtype) && !trigger->tgisinternal)
+			return true;
+	}
+	return false;
+}
+
 /* The first row for this table. */
 static BatchTarget *
 make_target(Batch *batch, ResultRelInfo *relinfo)
@@ -186,6 +210,8 @@ make_target(Batch *batch, ResultRelInfo *relinfo)
 				 errdetail("Its rows cannot be inserted in batches: %s.",
 						   relation_reason(relation)),
 				 errhint("Run the statement again.")));
+	if (shows_order(relinfo->ri_TrigDesc))
+		batch->ordered = true;
 	target->relinfo = relinfo;
 	target->size = FIRST_SLOTS;
 	target->slots = palloc(target->size * sizeof(TupleTableSlot *));
@@ -209,6 +235,15 @@ find_target(Batch *batch, TupleTableSlot *row)
 	if (routing != NULL)
 		relinfo = ExecFindPartition(batch->node, batch->named, routing, row,
 									batch->estate);
+	if (batch->targets != NIL)
+	{
+		target = linitial(batch->targets);
+		if (target->relinfo == relinfo)
+			return target;
+		/* triggers are queued as rows are written: not table by table, then */
+		if (batch->ordered)
+			flush(batch);
+	}
 	foreach(lc, batch->targets)
 	{
 		target = lfirst(lc);
@@ -217,8 +252,6 @@ find_target(Batch *batch, TupleTableSlot *row)
 	}
 	if (lc == NULL)
 		target = make_target(batch, relinfo);
-	else if (target == linitial(batch->targets))
-		return target;
 	batch->targets = lcons(target, list_delete_ptr(batch->targets, target));
 	return target;
 }
@@ -501,8 +534,7 @@ start_executor(QueryDesc *desc, int eflags)
 		standard_ExecutorStart(desc, eflags);
 
 	if (desc->operation != CMD_INSERT ||
-		!IsA(desc->planstate, ModifyTableState) ||
-		desc->plannedstmt->hasModifyingCTE)
+		!IsA(desc->planstate, ModifyTableState))
 		return;
 	(void) collect_scans(desc->planstate, &scans);
 	if (scans == NIL)
@@ -514,6 +546,8 @@ start_executor(QueryDesc *desc, int eflags)
 		if (scan->plan.row_reason[0] != '\0')
 			reason = scan->plan.row_reason;
 	}
+	if (desc->plannedstmt->hasModifyingCTE)
+		reason = "the statement has a data-modifying CTE";
 	if (reason == NULL)
 		reason = statement_reason((ModifyTableState *) desc->planstate);
 	foreach(lc, scans)

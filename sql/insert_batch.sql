@@ -183,6 +183,20 @@ CREATE TRIGGER u BEFORE UPDATE OR DELETE ON t.seen FOR EACH ROW EXECUTE FUNCTION
 SELECT * FROM try('INSERT INTO t.seen SELECT * FROM %s', 't.seen');
 SELECT * FROM t.log ORDER BY 1, 2;
 
+-- in the order of the rows, also across partitions
+CREATE TABLE t.history (no serial, id int);
+CREATE FUNCTION t.remembers() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO t.history (id) VALUES (NEW.id);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER h AFTER INSERT ON t.part FOR EACH ROW EXECUTE FUNCTION t.remembers();
+TRUNCATE t.part;
+EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO t.part SELECT * FROM f.batch_src ORDER BY id;
+INSERT INTO t.part SELECT * FROM f.batch_src ORDER BY id;
+SELECT count(*), bool_and(no = id) AS in_order FROM t.history;
+DROP TRIGGER h ON t.part;
+
 --
 -- Row by row: what somebody could see
 --
