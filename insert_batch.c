@@ -19,7 +19,7 @@
  * the ModifyTable node, a hook puts a function of ours in the place of the node's
  * own.  It is called once, and returns when all rows are in.
  *
- * The limits of a batch, and the number of partitions that have one, are those of
+ * The limits of a batch are those of
  * COPY FROM (copyfrom.c, "multi-insert buffers").
  *
  *-------------------------------------------------------------------------
@@ -45,6 +45,8 @@
 #include "nodes/nodeFuncs.h"
 #include "plan.h"
 #include "scan.h"
+#include "storage/lmgr.h"
+#include "utils/hsearch.h"
 #include "utils/lsyscache.h"
 
 /* Rows and bytes that wait at most, all targets together; the last row may be larger. */
@@ -54,34 +56,37 @@
 /* Room for them in the beginning, doubled as needed. */
 #define FIRST_SLOTS		16
 
-/* Partitions that keep their batch when all are written. */
-#define BATCH_TARGETS	32
+/* Slots for rows that are kept at most, all targets together. */
+#define MAX_SLOTS		4000
 
 /* More partitions than these are not locked just to look at them. */
 #define MAX_PARTITIONS	1000
 
 bool		insert_batch_enabled = true;
 
-/* Rows that wait for one table. */
+/* One table, and the rows that wait for it. */
 typedef struct BatchTarget
 {
-	ResultRelInfo *relinfo;
+	ResultRelInfo *relinfo;		/* hash key */
 	TupleConversionMap *map;	/* from the columns of the named table; or NULL */
-	BulkInsertState bistate;
-	int			used;			/* of the slots */
+	int			used;			/* of the slots: rows that wait */
 	int			nslots;			/* made so far */
 	int			size;			/* of the array */
 	TupleTableSlot **slots;
 } BatchTarget;
 
-/* One INSERT. */
+/* One INSERT; it lives on the stack. */
 typedef struct Batch
 {
 	ModifyTableState *node;
 	EState	   *estate;
 	ResultRelInfo *named;		/* the table that the statement names */
-	List	   *targets;		/* BatchTargets; the one used last is first */
+	HTAB	   *targets;		/* BatchTargets of partitions; NULL: none */
+	BatchTarget *last;			/* the one of the last row */
+	List	   *pending;		/* those with rows, by their first ones */
 	bool		ordered;		/* triggers show the order of the rows */
+	bool		begun;			/* the first row is written */
+	int			nslots;			/* of all targets */
 	int			rows;			/* that wait */
 	Size		bytes;			/* and their size */
 } Batch;
@@ -120,8 +125,7 @@ flush_target(Batch *batch, BatchTarget *target)
 	/* it leaves behind what it had to compress or to store elsewhere */
 	oldcontext = MemoryContextSwitchTo(GetPerTupleMemoryContext(estate));
 	table_multi_insert(target->relinfo->ri_RelationDesc, target->slots,
-					   target->used, estate->es_output_cid, 0,
-					   target->bistate);
+					   target->used, estate->es_output_cid, 0, NULL);
 	MemoryContextSwitchTo(oldcontext);
 	ResetPerTupleExprContext(estate);
 
@@ -135,32 +139,40 @@ flush_target(Batch *batch, BatchTarget *target)
 	target->used = 0;
 }
 
+/* The slots of all targets. */
 static void
-drop_target(BatchTarget *target)
+drop_slots(Batch *batch)
 {
+	HASH_SEQ_STATUS status;
+	BatchTarget *target;
 	int			i;
 
-	FreeBulkInsertState(target->bistate);
-	for (i = 0; i < target->nslots; i++)
-		ExecDropSingleTupleTableSlot(target->slots[i]);
-	pfree(target->slots);
-	pfree(target);
+	hash_seq_init(&status, batch->targets);
+	while ((target = hash_seq_search(&status)) != NULL)
+	{
+		for (i = 0; i < target->nslots; i++)
+			ExecDropSingleTupleTableSlot(target->slots[i]);
+		target->nslots = 0;
+	}
+	batch->nslots = 0;
 }
 
-/* Write all that waits, and forget the partitions that were not used of late. */
+/*
+ * Write all that waits, in the order of the first rows.  Slots are kept, unless
+ * there are too many: each partition may have had its turn.
+ */
 static void
 flush(Batch *batch)
 {
 	ListCell   *lc;
-	int			n = 0;
 
-	foreach(lc, batch->targets)
-	{
+	foreach(lc, batch->pending)
 		flush_target(batch, lfirst(lc));
-		if (n++ >= BATCH_TARGETS)
-			drop_target(lfirst(lc));
-	}
-	batch->targets = list_truncate(batch->targets, BATCH_TARGETS);
+	if (batch->nslots > MAX_SLOTS)
+		drop_slots(batch);
+	list_free(batch->pending);
+	batch->pending = NIL;
+	batch->begun = true;
 	batch->rows = 0;
 	batch->bytes = 0;
 }
@@ -195,13 +207,12 @@ shows_order(TriggerDesc *triggers)
 }
 
 /* The first row for this table. */
-static BatchTarget *
-make_target(Batch *batch, ResultRelInfo *relinfo)
+static void
+init_target(Batch *batch, BatchTarget *target, ResultRelInfo *relinfo)
 {
-	BatchTarget *target = palloc0(sizeof(BatchTarget));
 	Relation	relation = relinfo->ri_RelationDesc;
 
-	/* A partition that was attached after the others had been looked at. */
+	/* One that came after the others had been looked at. */
 	if (relinfo != batch->named && relation_reason(relation) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -212,14 +223,36 @@ make_target(Batch *batch, ResultRelInfo *relinfo)
 				 errhint("Run the statement again.")));
 	if (shows_order(relinfo->ri_TrigDesc))
 		batch->ordered = true;
+	memset(target, 0, sizeof(BatchTarget));
 	target->relinfo = relinfo;
 	target->size = FIRST_SLOTS;
 	target->slots = palloc(target->size * sizeof(TupleTableSlot *));
 	if (relinfo != batch->named)
 		target->map = compat_partition_map(relinfo, batch->estate);
-	target->bistate = GetBulkInsertState();
 	if (relation->rd_rel->relhasindex && relinfo->ri_IndexRelationDescs == NULL)
 		ExecOpenIndices(relinfo, false);
+}
+
+/* The target for this table. */
+static BatchTarget *
+look_up_target(Batch *batch, ResultRelInfo *relinfo)
+{
+	BatchTarget *target;
+	bool		found;
+
+	if (batch->targets == NULL)
+	{
+		HASHCTL		ctl = {0};
+
+		ctl.keysize = sizeof(ResultRelInfo *);
+		ctl.entrysize = sizeof(BatchTarget);
+		ctl.hcxt = CurrentMemoryContext;
+		batch->targets = hash_create("tidrange_fdw batches", 16, &ctl,
+									 HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	target = hash_search(batch->targets, &relinfo, HASH_ENTER, &found);
+	if (!found)
+		init_target(batch, target, relinfo);
 	return target;
 }
 
@@ -229,31 +262,28 @@ find_target(Batch *batch, TupleTableSlot *row)
 {
 	ResultRelInfo *relinfo = batch->named;
 	PartitionTupleRouting *routing = batch->node->mt_partition_tuple_routing;
-	BatchTarget *target = NULL;
-	ListCell   *lc;
 
 	if (routing != NULL)
 		relinfo = ExecFindPartition(batch->node, batch->named, routing, row,
 									batch->estate);
-	if (batch->targets != NIL)
+	if (batch->last == NULL || batch->last->relinfo != relinfo)
 	{
-		target = linitial(batch->targets);
-		if (target->relinfo == relinfo)
-			return target;
 		/* triggers are queued as rows are written: not table by table, then */
 		if (batch->ordered)
 			flush(batch);
+		batch->last = look_up_target(batch, relinfo);
 	}
-	foreach(lc, batch->targets)
-	{
-		target = lfirst(lc);
-		if (target->relinfo == relinfo)
-			break;
-	}
-	if (lc == NULL)
-		target = make_target(batch, relinfo);
-	batch->targets = lcons(target, list_delete_ptr(batch->targets, target));
-	return target;
+	return batch->last;
+}
+
+/* All is written. */
+static void
+drop_targets(Batch *batch)
+{
+	if (batch->targets == NULL)
+		return;
+	drop_slots(batch);
+	hash_destroy(batch->targets);
 }
 
 /* ----------
@@ -262,7 +292,7 @@ find_target(Batch *batch, TupleTableSlot *row)
  */
 
 static TupleTableSlot *
-free_slot(BatchTarget *target)
+free_slot(Batch *batch, BatchTarget *target)
 {
 	if (target->used == target->size)
 	{
@@ -275,6 +305,7 @@ free_slot(BatchTarget *target)
 		target->slots[target->nslots] =
 			table_slot_create(target->relinfo->ri_RelationDesc, NULL);
 		target->nslots++;
+		batch->nslots++;
 	}
 	return target->slots[target->used];
 }
@@ -317,15 +348,17 @@ static void
 add_row(Batch *batch, TupleTableSlot *row)
 {
 	BatchTarget *target = find_target(batch, row);
-	TupleTableSlot *slot = free_slot(target);
+	TupleTableSlot *slot = free_slot(batch, target);
 
 	store_row(target, row, slot);
 	check_row(batch, target->relinfo, slot);
 	ExecMaterializeSlot(slot);
-	target->used++;
+	if (target->used++ == 0)
+		batch->pending = lappend(batch->pending, target);
 	batch->rows++;
 	batch->bytes += ((HeapTupleTableSlot *) slot)->tuple->t_len;
-	if (batch->rows >= BATCH_ROWS || batch->bytes > BATCH_BYTES)
+	/* the first row gets the transaction its ID, which others may look at */
+	if (!batch->begun || batch->rows >= BATCH_ROWS || batch->bytes > BATCH_BYTES)
 		flush(batch);
 }
 
@@ -355,11 +388,7 @@ insert_batches(PlanState *planstate)
 		add_row(&batch, row);
 	}
 	flush(&batch);
-	while (batch.targets != NIL)
-	{
-		drop_target(linitial(batch.targets));
-		batch.targets = list_delete_first(batch.targets);
-	}
+	drop_targets(&batch);
 	ExecASInsertTriggers(batch.estate, batch.named, NULL);
 	node->mt_done = true;
 	return NULL;
@@ -369,13 +398,6 @@ insert_batches(PlanState *planstate)
  * Where it may be done
  * ----------
  */
-
-/* Is there a volatile function in this stored expression? */
-static bool
-is_volatile_text(const char *text)
-{
-	return text != NULL && insert_select_may_see_rows(stringToNode(text), NULL);
-}
 
 static const char *
 trigger_reason(Relation relation)
@@ -388,9 +410,15 @@ trigger_reason(Relation relation)
 	if (triggers->trig_insert_before_row || triggers->trig_insert_instead_row)
 		return psprintf("\"%s\" has a trigger that fires before each row",
 						RelationGetRelationName(relation));
+	/* it could make triggers on partitions */
+	if (triggers->trig_insert_before_statement &&
+		relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+		return psprintf("\"%s\" is partitioned and has a trigger that fires before the statement",
+						RelationGetRelationName(relation));
+	/* a condition is evaluated when its row is written */
 	for (i = 0; i < triggers->numtriggers; i++)
 	{
-		if (is_volatile_text(triggers->triggers[i].tgqual))
+		if (insert_select_is_volatile_text(triggers->triggers[i].tgqual))
 			return psprintf("condition of trigger \"%s\" of \"%s\" is volatile",
 							triggers->triggers[i].tgname,
 							RelationGetRelationName(relation));
@@ -402,8 +430,7 @@ trigger_reason(Relation relation)
 static const char *
 relation_reason(Relation relation)
 {
-	TupleConstr *constr = RelationGetDescr(relation)->constr;
-	int			i;
+	const char *reason;
 
 	if (relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE &&
 		(relation->rd_rel->relkind != RELKIND_RELATION ||
@@ -411,23 +438,19 @@ relation_reason(Relation relation)
 		 IsCatalogRelation(relation)))
 		return psprintf("\"%s\" is not a heap table",
 						RelationGetRelationName(relation));
-	for (i = 0; constr != NULL && i < constr->num_check; i++)
-	{
-		if (is_volatile_text(constr->check[i].ccbin))
-			return psprintf("check constraint \"%s\" of \"%s\" is volatile",
-							constr->check[i].ccname,
-							RelationGetRelationName(relation));
-	}
-	return trigger_reason(relation);
+	reason = trigger_reason(relation);
+	return reason != NULL ? reason : insert_select_volatile_reason(relation);
 }
 
 /*
  * The partitions of a target.  They are locked as the insert locks those that get
- * rows: what was seen stays true.
+ * rows: what was seen stays true.  But nothing is waited for that it would not
+ * wait for, and EXPLAIN only looks.
  */
 static const char *
-partitions_reason(Oid relid)
+partitions_reason(Oid relid, bool explain_only)
 {
+	LOCKMODE	lock = explain_only ? AccessShareLock : RowExclusiveLock;
 	const char *reason = NULL;
 	List	   *relids = find_all_inheritors(relid, NoLock, NULL);
 	ListCell   *lc;
@@ -435,14 +458,24 @@ partitions_reason(Oid relid)
 	if (list_length(relids) > MAX_PARTITIONS)
 		return psprintf("\"%s\" has more than %d partitions",
 						get_rel_name(relid), MAX_PARTITIONS);
-	relids = find_all_inheritors(relid, RowExclusiveLock, NULL);
 	foreach(lc, relids)
 	{
-		Relation	relation = table_open(lfirst_oid(lc), NoLock);
+		Relation	relation;
 
-		if (reason == NULL)
-			reason = relation_reason(relation);
-		table_close(relation, NoLock);
+		if (!ConditionalLockRelationOid(lfirst_oid(lc), lock))
+		{
+			if (explain_only)
+				continue;
+			return psprintf("partition \"%s\" is locked by somebody",
+							get_rel_name(lfirst_oid(lc)));
+		}
+		relation = try_relation_open(lfirst_oid(lc), NoLock);
+		if (relation == NULL)
+			continue;
+		reason = relation_reason(relation);
+		relation_close(relation, NoLock);
+		if (reason != NULL)
+			break;
 	}
 	return reason;
 }
@@ -477,7 +510,7 @@ columns_fit(List *tlist, TupleDesc desc)
 
 /* Why the rows of this statement have to be inserted one by one. */
 static const char *
-statement_reason(ModifyTableState *node)
+statement_reason(ModifyTableState *node, bool explain_only)
 {
 	ModifyTable *plan = (ModifyTable *) node->ps.plan;
 	ResultRelInfo *target = node->resultRelInfo;
@@ -501,7 +534,7 @@ statement_reason(ModifyTableState *node)
 		reason = "the columns are not those of the target";
 	if (reason == NULL &&
 		relation->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
-		reason = partitions_reason(RelationGetRelid(relation));
+		reason = partitions_reason(RelationGetRelid(relation), explain_only);
 	return reason;
 }
 
@@ -549,7 +582,8 @@ start_executor(QueryDesc *desc, int eflags)
 	if (desc->plannedstmt->hasModifyingCTE)
 		reason = "the statement has a data-modifying CTE";
 	if (reason == NULL)
-		reason = statement_reason((ModifyTableState *) desc->planstate);
+		reason = statement_reason((ModifyTableState *) desc->planstate,
+								  (eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0);
 	foreach(lc, scans)
 		((TidrangeScan *) lfirst(lc))->batch_reason = reason ? reason : "";
 	if (reason == NULL)

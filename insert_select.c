@@ -30,6 +30,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/partition.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
@@ -51,6 +52,7 @@
 #include "utils/lsyscache.h"
 #include "utils/partcache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 bool		insert_select_enabled = true;
@@ -110,21 +112,54 @@ may_see_rows(Oid function, void *context)
 	return true;
 }
 
+/* The same of an aggregate, which calls functions but never counts as volatile. */
+static bool
+aggregate_may_see_rows(Oid function)
+{
+	HeapTuple	tuple;
+	bool		found = false;
+	int			i;
+
+	if (function < FirstNormalObjectId)
+		return false;
+	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(function));
+	if (HeapTupleIsValid(tuple))
+	{
+		Form_pg_aggregate agg = (Form_pg_aggregate) GETSTRUCT(tuple);
+		Oid			functions[] = {
+			agg->aggtransfn, agg->aggfinalfn, agg->aggcombinefn,
+			agg->aggserialfn, agg->aggdeserialfn, agg->aggmtransfn,
+			agg->aggminvtransfn, agg->aggmfinalfn
+		};
+
+		for (i = 0; i < lengthof(functions); i++)
+			found |= OidIsValid(functions[i]) && may_see_rows(functions[i], NULL);
+		ReleaseSysCache(tuple);
+	}
+	return found;
+}
+
 /*
  * Is there a function in this tree that could see what was just inserted?  Others
- * than volatile ones use the snapshot of the statement, which does not.
+ * than volatile ones use the snapshot of the statement, which does not; what they
+ * say of themselves is believed.
  */
-bool
-insert_select_may_see_rows(Node *node, void *context)
+static bool
+search_seeing_function(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
 	if (check_functions_in_node(node, may_see_rows, context))
 		return true;
+	if (IsA(node, Aggref) && aggregate_may_see_rows(((Aggref *) node)->aggfnoid))
+		return true;
+	if (IsA(node, WindowFunc) &&
+		aggregate_may_see_rows(((WindowFunc *) node)->winfnoid))
+		return true;
 	if (IsA(node, Query))
-		return query_tree_walker((Query *) node, insert_select_may_see_rows,
+		return query_tree_walker((Query *) node, search_seeing_function,
 								 context, 0);
-	return expression_tree_walker(node, insert_select_may_see_rows, context);
+	return expression_tree_walker(node, search_seeing_function, context);
 }
 
 /* What core's letter means. */
@@ -147,7 +182,7 @@ expression_hazard(Node *expr)
 	query->commandType = CMD_SELECT;
 	query->targetList = list_make1(makeTargetEntry((Expr *) expr, 1, NULL, false));
 	hazard = parallel_hazard(max_parallel_hazard(query));
-	if (insert_select_may_see_rows(expr, NULL))
+	if (search_seeing_function(expr, NULL))
 		hazard |= HAZARD_VOLATILE;
 	return hazard;
 }
@@ -161,20 +196,26 @@ has_domain(Node *expr, int hazard)
 	return search_domains(expr, &search);
 }
 
-/* Core takes any conversion to a domain for merely restricted. */
+/* Core takes any conversion to a domain for merely restricted, and for immutable. */
 static bool
-is_unsafe(Node *expr)
+has_hazard(Node *expr, int hazard)
 {
-	return expr != NULL &&
-		((expression_hazard(expr) & HAZARD_UNSAFE) != 0 ||
-		 has_domain(expr, HAZARD_UNSAFE));
+	return expr != NULL && ((expression_hazard(expr) & hazard) != 0 ||
+							has_domain(expr, hazard));
 }
 
 /* Stored expressions, as text; a list of them or a single one. */
 static bool
-is_unsafe_text(const char *text)
+text_has_hazard(const char *text, int hazard)
 {
-	return text != NULL && is_unsafe(stringToNode(text));
+	return text != NULL && has_hazard(stringToNode(text), hazard);
+}
+
+/* What a hazard is called. */
+static const char *
+hazard_word(int hazard)
+{
+	return hazard == HAZARD_VOLATILE ? "volatile" : "parallel unsafe";
 }
 
 /*
@@ -230,19 +271,26 @@ composite_hazard(Oid type, bool input, List *seen)
 	return hazard;
 }
 
+/* Of calling this function. */
+static int
+function_hazard(Oid function)
+{
+	int			hazard = parallel_hazard(func_parallel(function));
+
+	if (func_volatile(function) == PROVOLATILE_VOLATILE)
+		hazard |= HAZARD_VOLATILE;
+	return hazard;
+}
+
 /* Of the function that reads a type's text. */
 static int
 input_hazard(Oid type)
 {
 	Oid			function;
 	Oid			ioparam;
-	int			hazard;
 
 	getTypeInputInfo(type, &function, &ioparam);
-	hazard = parallel_hazard(func_parallel(function));
-	if (func_volatile(function) == PROVOLATILE_VOLATILE)
-		hazard |= HAZARD_VOLATILE;
-	return hazard;
+	return function_hazard(function);
 }
 
 /*
@@ -361,7 +409,7 @@ trigger_reason(Relation relation)
 			return psprintf("trigger \"%s\" of \"%s\" fires before rows are inserted",
 							trigger->tgname,
 							RelationGetRelationName(relation));
-		if (is_unsafe_text(trigger->tgqual))
+		if (text_has_hazard(trigger->tgqual, HAZARD_UNSAFE))
 			return psprintf("condition of trigger \"%s\" of \"%s\" is parallel unsafe",
 							trigger->tgname,
 							RelationGetRelationName(relation));
@@ -371,7 +419,7 @@ trigger_reason(Relation relation)
 
 /* Check constraints, generated columns and domains. */
 static const char *
-column_reason(Relation relation)
+column_reason(Relation relation, int hazard)
 {
 	TupleDesc	desc = RelationGetDescr(relation);
 	TupleConstr *constr = desc->constr;
@@ -382,19 +430,21 @@ column_reason(Relation relation)
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
 		if (!attribute->attisdropped &&
-			(type_hazard(attribute->atttypid, false, NIL) & HAZARD_UNSAFE) != 0)
-			return psprintf("type of column \"%s\" of \"%s\" has a parallel unsafe check",
+			(type_hazard(attribute->atttypid, false, NIL) & hazard) != 0)
+			return psprintf("type of column \"%s\" of \"%s\" has a %s check",
 							NameStr(attribute->attname),
-							RelationGetRelationName(relation));
+							RelationGetRelationName(relation),
+							hazard_word(hazard));
 	}
 	if (constr == NULL)
 		return NULL;
 	for (i = 0; i < constr->num_check; i++)
 	{
-		if (is_unsafe_text(constr->check[i].ccbin))
-			return psprintf("check constraint \"%s\" of \"%s\" is parallel unsafe",
+		if (text_has_hazard(constr->check[i].ccbin, hazard))
+			return psprintf("check constraint \"%s\" of \"%s\" is %s",
 							constr->check[i].ccname,
-							RelationGetRelationName(relation));
+							RelationGetRelationName(relation),
+							hazard_word(hazard));
 	}
 	for (i = 0; i < constr->num_defval; i++)
 	{
@@ -403,24 +453,25 @@ column_reason(Relation relation)
 
 		/* other defaults are in the statement, where it needs them */
 		if (attribute->attgenerated != '\0' &&
-			is_unsafe_text(constr->defval[i].adbin))
-			return psprintf("generated column \"%s\" of \"%s\" is parallel unsafe",
+			text_has_hazard(constr->defval[i].adbin, hazard))
+			return psprintf("generated column \"%s\" of \"%s\" is %s",
 							NameStr(attribute->attname),
-							RelationGetRelationName(relation));
+							RelationGetRelationName(relation),
+							hazard_word(hazard));
 	}
 	return NULL;
 }
 
-/* Are these functions, as far as there are any, unsafe? */
+/* Have these functions, as far as there are any, the hazard? */
 static bool
-has_unsafe_function(const RegProcedure *functions, int count)
+functions_have_hazard(const RegProcedure *functions, int count, int hazard)
 {
 	int			i;
 
 	for (i = 0; i < count; i++)
 	{
 		if (OidIsValid(functions[i]) &&
-			func_parallel(functions[i]) == PROPARALLEL_UNSAFE)
+			(function_hazard(functions[i]) & hazard) != 0)
 			return true;
 	}
 	return false;
@@ -428,26 +479,27 @@ has_unsafe_function(const RegProcedure *functions, int count)
 
 /* The functions of an index's operator classes and of its exclusion operators. */
 static bool
-has_unsafe_operators(Relation index)
+operators_have_hazard(Relation index, int hazard)
 {
 	Oid		   *operators;
 	Oid		   *functions;
 	uint16	   *strategies;
 
-	if (has_unsafe_function(index->rd_support,
-							IndexRelationGetNumberOfKeyAttributes(index) *
-							index->rd_indam->amsupport))
+	if (functions_have_hazard(index->rd_support,
+							  IndexRelationGetNumberOfKeyAttributes(index) *
+							  index->rd_indam->amsupport, hazard))
 		return true;
 	if (!index->rd_index->indisexclusion)
 		return false;
 	RelationGetExclusionInfo(index, &operators, &functions, &strategies);
-	return has_unsafe_function(functions,
-							   IndexRelationGetNumberOfKeyAttributes(index));
+	return functions_have_hazard(functions,
+								 IndexRelationGetNumberOfKeyAttributes(index),
+								 hazard);
 }
 
 /* Expressions, predicates and operators of indexes. */
 static const char *
-index_reason(Relation relation)
+index_reason(Relation relation, int hazard)
 {
 	List	   *indexes = RelationGetIndexList(relation);
 	const char *reason = NULL;
@@ -457,11 +509,12 @@ index_reason(Relation relation)
 	{
 		Relation	index = index_open(lfirst_oid(lc), AccessShareLock);
 
-		if (is_unsafe((Node *) RelationGetIndexExpressions(index)) ||
-			is_unsafe((Node *) RelationGetIndexPredicate(index)) ||
-			has_unsafe_operators(index))
-			reason = psprintf("index \"%s\" is parallel unsafe",
-							  RelationGetRelationName(index));
+		if (has_hazard((Node *) RelationGetIndexExpressions(index), hazard) ||
+			has_hazard((Node *) RelationGetIndexPredicate(index), hazard) ||
+			operators_have_hazard(index, hazard))
+			reason = psprintf("index \"%s\" is %s",
+							  RelationGetRelationName(index),
+							  hazard_word(hazard));
 		index_close(index, AccessShareLock);
 		if (reason != NULL)
 			break;
@@ -472,22 +525,56 @@ index_reason(Relation relation)
 
 /* How rows find their partition. */
 static const char *
-partition_reason(Relation relation)
+partition_reason(Relation relation, int hazard)
 {
 	PartitionKey key;
-	bool		unsafe;
+	bool		found;
 	int			i;
 
 	if (relation->rd_rel->relkind != RELKIND_PARTITIONED_TABLE)
 		return NULL;
 	key = RelationGetPartitionKey(relation);
-	unsafe = is_unsafe((Node *) get_partition_exprs(key));
+	found = has_hazard((Node *) get_partition_exprs(key), hazard);
 	for (i = 0; i < get_partition_natts(key); i++)
-		unsafe |= has_unsafe_function(&key->partsupfunc[i].fn_oid, 1);
-	if (unsafe)
-		return psprintf("partition key of \"%s\" is parallel unsafe",
-						RelationGetRelationName(relation));
+		found |= functions_have_hazard(&key->partsupfunc[i].fn_oid, 1, hazard);
+	if (found)
+		return psprintf("partition key of \"%s\" is %s",
+						RelationGetRelationName(relation),
+						hazard_word(hazard));
 	return NULL;
+}
+
+/* What is evaluated for each row of this relation, and has the hazard. */
+static const char *
+stored_reason(Relation relation, int hazard)
+{
+	const char *reason = column_reason(relation, hazard);
+
+	if (reason == NULL)
+		reason = index_reason(relation, hazard);
+	if (reason == NULL)
+		reason = partition_reason(relation, hazard);
+	return reason;
+}
+
+/*
+ * Why what is evaluated for each row of this relation could see the rows before;
+ * NULL: it cannot.
+ */
+const char *
+insert_select_volatile_reason(Relation relation)
+{
+	return stored_reason(relation, HAZARD_VOLATILE);
+}
+
+/* Is this condition of a trigger evaluated at its row, or might it not matter? */
+bool
+insert_select_is_volatile_text(const char *text)
+{
+	Node	   *expr = text != NULL ? stringToNode(text) : NULL;
+
+	return expr != NULL && (contain_volatile_functions(expr) ||
+							has_domain(expr, HAZARD_VOLATILE));
 }
 
 /* Why rows may not be inserted into this one relation in parallel mode. */
@@ -512,13 +599,7 @@ relation_reason(Relation relation)
 		return psprintf("\"%s\" has rules",
 						RelationGetRelationName(relation));
 	reason = trigger_reason(relation);
-	if (reason == NULL)
-		reason = column_reason(relation);
-	if (reason == NULL)
-		reason = index_reason(relation);
-	if (reason == NULL)
-		reason = partition_reason(relation);
-	return reason;
+	return reason != NULL ? reason : stored_reason(relation, HAZARD_UNSAFE);
 }
 
 /*
@@ -582,7 +663,7 @@ level_hazard(PlannerInfo *root)
 	if (has_domain((Node *) root->parse, HAZARD_UNSAFE))
 		return "a domain in the statement has a parallel unsafe check";
 	/* the columns of the members of UNION ALL, which have left the query */
-	if (is_unsafe((Node *) root->append_rel_list))
+	if (has_hazard((Node *) root->append_rel_list, HAZARD_UNSAFE))
 		return "the statement has a parallel unsafe expression";
 	return NULL;
 }
@@ -591,8 +672,8 @@ level_hazard(PlannerInfo *root)
 static const char *
 level_volatility(PlannerInfo *root)
 {
-	if (insert_select_may_see_rows((Node *) root->parse, NULL) ||
-		insert_select_may_see_rows((Node *) root->append_rel_list, NULL))
+	if (search_seeing_function((Node *) root->parse, NULL) ||
+		search_seeing_function((Node *) root->append_rel_list, NULL))
 		return "the statement or a default of the target has a volatile expression";
 	if (has_domain((Node *) root->parse, HAZARD_VOLATILE) ||
 		has_domain((Node *) root->append_rel_list, HAZARD_VOLATILE))

@@ -10,11 +10,13 @@
 
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "utils/rel.h"
 
 /* GUC tidrange_fdw.parallel_insert */
 extern bool insert_select_enabled;
 
-extern bool insert_select_may_see_rows(Node *node, void *context);
+extern const char *insert_select_volatile_reason(Relation relation);
+extern bool insert_select_is_volatile_text(const char *text);
 extern bool insert_select_is_insert(PlannerInfo *root);
 extern const char *insert_select_plan_reason(PlannerInfo *root,
 											 RelOptInfo *rel);

@@ -206,6 +206,11 @@ SELECT * FROM try('INSERT INTO t.seen SELECT id, n, v FROM %s WHERE t.rows() < 1
 SELECT * FROM try('INSERT INTO t.seen SELECT id, (SELECT t.rows() + s.n), v FROM %s s WHERE id <= 1100', 't.seen');
 SELECT * FROM try('INSERT INTO t.seen SELECT id, l.n, v FROM %s s, LATERAL (SELECT t.rows() + s.n AS n OFFSET 0) l WHERE id <= 1100', 't.seen');
 SELECT * FROM try('INSERT INTO t.seen SELECT id, n, v FROM %s WHERE id <= 1100 UNION ALL SELECT id, t.rows(), v FROM r.batch_src WHERE id <= 1100', 't.seen', 'x.id');
+-- an aggregate is never volatile, but its functions may be
+CREATE FUNCTION t.adds(bigint, int) RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT count(*) FROM t.seen';
+CREATE AGGREGATE t.peek(int) (sfunc = t.adds, stype = bigint, initcond = '0');
+SELECT * FROM try('INSERT INTO t.seen SELECT id, t.peek(n) OVER (ORDER BY id), v FROM %s WHERE id <= 1100', 't.seen');
+SELECT * FROM try('INSERT INTO t.seen SELECT id, t.peek(n), v FROM %s WHERE id <= 1100 GROUP BY id, v', 't.seen', 'x.id');
 CREATE FUNCTION t.count_rows(int) RETURNS int LANGUAGE sql VOLATILE PARALLEL SAFE AS 'SELECT $1 + count(*)::int FROM t.seen';
 CREATE VIEW t.counted AS SELECT id, t.count_rows(n) AS n, v FROM f.batch_src;
 SELECT way_of('INSERT INTO t.seen SELECT * FROM t.counted');
@@ -215,6 +220,29 @@ CREATE TABLE t.defaults (id int, n bigint DEFAULT t.rows(), v text);
 SELECT * FROM try('INSERT INTO t.defaults (id) SELECT id FROM %s WHERE id <= 1100', 't.defaults');
 CREATE TABLE t.checks (id int, n int, v text, CONSTRAINT growing CHECK (id <= t.count_rows(id)));
 SELECT * FROM try('INSERT INTO t.checks SELECT * FROM %s WHERE id <= 1100', 't.checks');
+-- a domain hides what is volatile from the tests of CREATE TABLE
+CREATE DOMAIN t.growing AS int CHECK (VALUE <= t.count_rows(VALUE) + 1);
+CREATE TABLE t.hidden_check (id int, CHECK (id::t.growing IS NOT NULL));
+CREATE TABLE t.hidden_column (id int, g bool GENERATED ALWAYS AS (id::t.growing IS NOT NULL) STORED);
+CREATE TABLE t.hidden_index (id int);
+CREATE INDEX hidden ON t.hidden_index ((id::t.growing IS NOT NULL));
+CREATE TABLE t.hidden_key (id int) PARTITION BY RANGE ((id::t.growing));
+CREATE TABLE t.hidden_part PARTITION OF t.hidden_key DEFAULT;
+CREATE TABLE t.hidden_condition (id int);
+CREATE TRIGGER w AFTER INSERT ON t.hidden_condition FOR EACH ROW WHEN (NEW.id::t.growing IS NULL) EXECUTE FUNCTION t.logs();
+SELECT target, way_of(format('INSERT INTO t.%s (id) SELECT id FROM f.batch_src', target))
+FROM unnest('{hidden_check,hidden_column,hidden_index,hidden_key,hidden_condition}'::text[]) target;
+SELECT * FROM try('INSERT INTO t.hidden_check SELECT id FROM %s WHERE id <= 1100', 't.hidden_check');
+-- a condition is evaluated when its row is written: what counts calls, counts others
+CREATE SEQUENCE t.calls;
+CREATE TABLE t.numbers (id int, n bigint);
+CREATE TRIGGER w AFTER INSERT ON t.numbers FOR EACH ROW WHEN (nextval('t.calls') < 0) EXECUTE FUNCTION t.logs();
+INSERT INTO t.numbers SELECT id, nextval('t.calls') FROM f.batch_src WHERE id <= 5;
+SELECT array_agg(n ORDER BY id) FROM t.numbers;
+-- who asks whether the transaction has an ID, learns that the first row is written
+CREATE TABLE t.ids (id int, x text);
+INSERT INTO t.ids SELECT id, pg_current_xact_id_if_assigned()::text FROM f.batch_src WHERE id <= 5;
+SELECT way_of('INSERT INTO t.ids SELECT id, v FROM f.batch_src'), count(*), count(x) FROM t.ids;
 CREATE TABLE t.conditions (id int, n int, v text);
 CREATE TRIGGER w AFTER INSERT ON t.conditions FOR EACH ROW WHEN (t.rows() > 3) EXECUTE FUNCTION t.logs();
 SELECT * FROM try('INSERT INTO t.conditions SELECT * FROM %s WHERE id <= 1100', 't.conditions');
@@ -240,6 +268,9 @@ SELECT error_of('INSERT INTO t.view SELECT id - 1, n, v FROM f.batch_src');
 CREATE TRIGGER b BEFORE INSERT ON t.part_2_1 FOR EACH ROW EXECUTE FUNCTION t.logs();
 SELECT * FROM try('INSERT INTO t.part SELECT * FROM %s', 't.part', '(x.tableoid, x)');
 DROP TRIGGER b ON t.part_2_1;
+CREATE TRIGGER b BEFORE INSERT ON t.part FOR EACH STATEMENT EXECUTE FUNCTION t.logs();
+SELECT way_of('INSERT INTO t.part SELECT * FROM f.batch_src');
+DROP TRIGGER b ON t.part;
 -- a plan that was made before the trigger
 SET plan_cache_mode = force_generic_plan;
 PREPARE fill AS INSERT INTO t.plain SELECT * FROM f.batch_src;
